@@ -26,7 +26,7 @@ fn main() {
     }
 }
 
-/// The list's path, where this build can make use of it.
+/// The list's path, if this build can make use of it.
 fn list() -> Option<String> {
     let target = var("TARGET").ok()?;
     if var("PROFILE").ok()? != "release" || !brings_lld(&target)? {
@@ -37,7 +37,7 @@ fn list() -> Option<String> {
     (Path::new(&list).is_file() && !list.contains(',')).then_some(list)
 }
 
-/// Whether binaries for `target` are linked by the toolchain's own linker: it is rustc's choice on
+/// `true` if binaries for `target` are linked by the toolchain's own linker: it is rustc's choice on
 /// this target, unless flags or configuration name another.
 fn brings_lld(target: &str) -> Option<bool> {
     let named = format!(
@@ -55,8 +55,8 @@ fn brings_lld(target: &str) -> Option<bool> {
     Some(target == "x86_64-unknown-linux-gnu" && toolchain.join(linker).exists())
 }
 
-/// Whether the binary runs where its relocations are packed, which the C library reads since 2.36: they are 3 MB of
-/// every process otherwise. A binary for another machine keeps them as they are.
+/// `true` if the binary runs with packed relocations, which the C library reads since 2.36: unpacked, they are 3 MB of
+/// every process. A binary for another machine keeps them unpacked.
 fn loads_packed() -> bool {
     if var("HOST").ok() != var("TARGET").ok() {
         return false;

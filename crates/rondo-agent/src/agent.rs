@@ -85,7 +85,7 @@ impl Agent {
     /// Answers one message with a value of a type.
     ///
     /// The model is asked for JSON. The answer is checked against the type's schema and then
-    /// deserialised; when either fails, the model is asked to correct it, within
+    /// deserialized; when either fails, the model is asked to correct it, within
     /// [`Limits::invalid_retries`](rondo_types::Limits::invalid_retries). The documentation comments
     /// of the type and of its fields become descriptions in the schema.
     ///

@@ -65,7 +65,7 @@ impl PendingQuestion {
         self.answer.closed().await;
     }
 
-    /// Says yes: the call runs, the turn goes on beyond the budget.
+    /// Says yes: the call runs, the turn continues beyond the budget.
     pub fn approve(self) {
         self.answer(AnswerValue::Approve);
     }
@@ -105,7 +105,7 @@ impl Approver for Questioner {
         }
         match answered.await {
             Ok(value) => QuestionReply::answered(question, PERSON, value),
-            Err(_) => QuestionReply::denied(question, PERSON, "nobody answered whether it may run"),
+            Err(_) => QuestionReply::denied(question, PERSON, "no answer to the approval question"),
         }
     }
 }
@@ -144,11 +144,11 @@ where
 
 fn nobody(question: &Question) -> QuestionReply {
     let reason = match question.kind {
-        QuestionKind::Input { .. } => "nobody here can be asked for a value",
-        QuestionKind::Budget => "nobody can allow more",
-        QuestionKind::Trust => "nobody is here to trust the folder",
+        QuestionKind::Input { .. } => "no user is available to give a value",
+        QuestionKind::Budget => "no user is available to raise the budget",
+        QuestionKind::Trust => "no user is available to trust the folder",
         QuestionKind::Approval | QuestionKind::Repeat | QuestionKind::Permission => {
-            "nobody is here to allow it"
+            "no user is available to allow it"
         }
     };
     QuestionReply::denied(question, PROGRAM, reason)

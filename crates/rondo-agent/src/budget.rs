@@ -18,7 +18,7 @@ pub(crate) struct TurnBudget {
 struct Held {
     session: SessionId,
     id: String,
-    /// What the request has used, if that is known.
+    /// Use by the request, if known.
     used: Amount,
 }
 
@@ -49,7 +49,7 @@ impl Budgets for TurnBudget {
             id: request.id.clone(),
             used: Amount::default(),
         };
-        // Before the budget is asked: it may grant what nobody hears of any more.
+        // Before the budget is asked: it may grant an amount whose requester is gone.
         self.held().push(held);
         let reserved = self.budget.reserve(request).await;
         if !matches!(reserved, Reserved::Granted) {

@@ -28,7 +28,7 @@ use std::sync::Arc;
 ///   built-in tools of that kind.
 /// - Calls of all other tools (files, commands, [`AgentBuilder::judged_tools`]) run without
 ///   approval when they only read inside the given directories, and need approval otherwise.
-/// - Without an approver, a call that needs approval gets a `denied` result and the turn goes on.
+/// - Without an approver, a call that needs approval gets a `denied` result and the turn continues.
 #[must_use = "nothing is built before `build`"]
 pub struct AgentBuilder {
     model: Arc<dyn Model>,
@@ -42,7 +42,7 @@ pub struct AgentBuilder {
     interceptors: Vec<Arc<dyn Interceptor>>,
     budgets: Vec<Arc<dyn Budgets>>,
     profile: Result<Profile, ProfileError>,
-    /// Whether the program chose the profile, so that its system prompt is sent.
+    /// Set if the program chose the profile, so that its system prompt is sent.
     is_profile_chosen: bool,
     system: Vec<String>,
     response_schema: Option<Value>,
@@ -60,7 +60,7 @@ pub enum BuildError {
         "`{name}` cannot be a tool's name: it must be a letter or `_`, then at most 63 letters, digits, `_` or `-`"
     )]
     ToolName {
-        /// The name.
+        /// Name that was given.
         name: String,
     },
     /// The arguments of a tool are not an object.
@@ -74,7 +74,7 @@ pub enum BuildError {
     /// The schema of the answer is not a valid schema, or not the schema of an object.
     #[error("the schema of the answer cannot be used: {problem}")]
     Answer {
-        /// What is wrong with it.
+        /// Problem with the schema.
         problem: String,
     },
     /// The profile cannot be used.
@@ -83,7 +83,7 @@ pub enum BuildError {
     /// A rule of the profile cannot be used.
     #[error("a rule of the profile cannot be used: {problem}")]
     Rules {
-        /// What is wrong with it.
+        /// Problem with the rule.
         problem: String,
     },
     /// The profile has [rules](Profile::rule_sets) about commands that nothing would enforce: another gate judges the calls,
@@ -124,7 +124,7 @@ pub enum BuildError {
     Directory {
         /// The directory.
         path: std::path::PathBuf,
-        /// What is wrong.
+        /// Cause of the failure.
         #[source]
         source: std::io::Error,
     },

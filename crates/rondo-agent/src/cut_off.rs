@@ -13,7 +13,7 @@ pub(crate) struct CutOff {
     pub(crate) before: Transcript,
     /// Its own records.
     pub(crate) records: Vec<Record>,
-    /// Whether the session was imported and the program has not yet agreed to resume it.
+    /// Set if the session was imported and the program has not yet agreed to resume it.
     pub(crate) needs_consent: bool,
 }
 

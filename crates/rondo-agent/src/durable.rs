@@ -24,7 +24,7 @@ pub enum OpenError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// There is no current tokio runtime, or it was shut down.
-    #[error("no tokio runtime opens the session")]
+    #[error("the session was opened outside a tokio runtime")]
     NoRuntime,
 }
 

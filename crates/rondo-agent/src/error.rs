@@ -18,19 +18,19 @@ pub enum TurnError {
         outcome: Box<Outcome>,
     },
     /// There is no current tokio runtime, or it was shut down.
-    #[error("no tokio runtime runs the turn")]
+    #[error("the turn was started outside a tokio runtime")]
     NoRuntime,
     /// The turn's task panicked: in a part such as the journal, or because the runtime has no timers
     /// (call `enable_all` on its builder). A panic in a tool, a gate, an approver or a model's stream
     /// does not end in this error.
-    #[error("the turn broke off: {message}")]
+    #[error("the turn ended unexpectedly: {message}")]
     Panicked {
         /// The panic's message.
         message: String,
     },
     /// The interrupted turn cannot be resumed: this agent has other models, or the records are
     /// inconsistent.
-    #[error("the turn that was cut off cannot be carried on")]
+    #[error("the turn that was cut off cannot be resumed")]
     Resume(#[from] ResumeError),
     /// The turn that was cut off came from a file, so that its messages may have been written by anyone, its
     /// limits and its calls. [`Session::resume_imported`](crate::Session::resume_imported) carries it
@@ -40,9 +40,9 @@ pub enum TurnError {
     /// The approver replied [`QuestionReply::Later`](rondo_core::QuestionReply::Later), and the turn waits for that answer.
     /// Of a session that is recorded nothing is lost: opened again, it carries the turn on, and the approver is
     /// asked again.
-    #[error("the turn waits for {} to be answered", count(questions))]
+    #[error("the turn is waiting for an answer to {}", count(questions))]
     Parked {
-        /// What it waits for; never empty.
+        /// Open questions; never empty.
         questions: Vec<Question>,
     },
 }
@@ -114,5 +114,5 @@ fn count(questions: &[Question]) -> String {
 
 fn cause(outcome: &Outcome) -> &str {
     let error = outcome.error.as_ref();
-    error.map_or("nothing is known of why", |error| error.message.as_str())
+    error.map_or("no reason was given", |error| error.message.as_str())
 }

@@ -30,7 +30,7 @@ impl Ledger {
         }
     }
 
-    /// Notes that nobody works on the turn any more, and that it is not over.
+    /// Marks the turn as unfinished and run by no process.
     pub(crate) fn leave_turn(&self) {
         self.is_left.store(true, Ordering::Release);
     }
@@ -40,14 +40,14 @@ impl Ledger {
         self.is_left.load(Ordering::Acquire) && !turn(&self.turn).is_empty()
     }
 
-    /// Takes the records of the turn that was left; none if it was not, or was over by then.
+    /// Takes the records of the turn that was left; `None` if it was not, or was over by then.
     pub(crate) fn take_left_turn(&self) -> Option<Vec<Record>> {
         let is_left = self.is_left.swap(false, Ordering::AcqRel);
         let records = std::mem::take(&mut *turn(&self.turn));
         (is_left && !records.is_empty()).then_some(records)
     }
 
-    /// Notes what the turn has recorded that is resumed.
+    /// Adds the usage in the records of a resumed turn.
     pub(crate) fn resume_turn(&self, records: &[Record]) {
         *turn(&self.turn) = records.to_vec();
     }

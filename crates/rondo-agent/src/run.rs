@@ -108,7 +108,7 @@ impl Run {
             }
             resumed
         };
-        // What the turn traces belongs to the span of the caller.
+        // Traces of the turn belong to the span of the caller.
         let turn = turn.in_current_span();
         let task = Handle::try_current().ok().map(|it| it.spawn(turn));
         Self {

@@ -1,4 +1,4 @@
-//! Answers that are deserialised into a type.
+//! Answers that are deserialized into a type.
 
 use crate::error::TurnError;
 use crate::schema::AnswerSchema;
@@ -9,7 +9,7 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// An answer that was deserialised into a value.
+/// An answer that was deserialized into a value.
 #[derive(Debug, Clone)]
 pub struct Typed<T> {
     /// The value.
@@ -33,7 +33,7 @@ pub enum TypedError {
         /// The outcome of the turn.
         outcome: Box<Outcome>,
     },
-    /// The answer fits the type's schema, but could not be deserialised, for example because of
+    /// The answer fits the type's schema, but could not be deserialized, for example because of
     /// `serde(try_from)`. The model is asked to correct such answers; this is the last one, when a
     /// limit allowed no further correction.
     #[error("the answer could not be read")]

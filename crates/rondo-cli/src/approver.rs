@@ -87,7 +87,7 @@ impl TerminalApprover {
     }
 
     fn deny_for_lack_of_a_terminal(&self, question: &Question) -> QuestionReply {
-        // Nobody has said that the money or the folder's trust is refused.
+        // The user has not refused the money or the folder's trust.
         if matches!(question.kind, QuestionKind::Budget | QuestionKind::Trust) {
             return QuestionReply::Later { expires: None };
         }
@@ -141,7 +141,7 @@ fn is_closed(stream: impl AsFd) -> bool {
     kind.map_or(true, |kind| kind == FileType::CharacterDevice) && !isatty(&stream)
 }
 
-/// Opens the terminal, where one could be asked on: in the background, reading would stop the process.
+/// Opens the terminal, if one could be asked on: in the background, reading would stop the process.
 fn open() -> Option<File> {
     let terminal = File::options().read(true).write(true).open(TERMINAL).ok()?;
     let is_in_front = isatty(io::stdin())
@@ -187,7 +187,7 @@ fn size(terminal: &File) -> (usize, usize) {
 
 /// Puts a question, and returns the line that answers it.
 fn typed(mut terminal: &File, question: &str, abandoned: &AtomicBool) -> io::Result<String> {
-    // What was typed before the question could be read is no answer to it.
+    // Keys typed before the question could be read are not an answer to it.
     tcflush(terminal, QueueSelector::IFlush)?;
     terminal.write_all(for_terminal(&format!("\r\x1b[K{question}")).as_bytes())?;
     let answer = read_line(terminal, abandoned)?;

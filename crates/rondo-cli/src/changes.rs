@@ -25,7 +25,7 @@ struct Shared {
     looks: Mutex<VecDeque<(CallId, FileChange)>>,
 }
 
-/// Where changes come from.
+/// Source of changes.
 #[derive(Debug)]
 struct Source {
     workspace: Arc<Workspace>,
@@ -33,12 +33,12 @@ struct Source {
     secrets: Secrets,
 }
 
-/// What a look at a call's file found: the change, or why the call would fail; `None` for a call that changes
-/// no file, or whose file could not be looked at in time.
+/// Result of inspecting a call's file: the change, or the reason why the call would fail; `None` for a call that
+/// changes no file, or whose file could not be inspected in time.
 pub(crate) type Look = Option<Result<FileChange, String>>;
 
 impl Changes {
-    /// Takes changes from the tools of a turn; what calls did is noted only where it `is_shown`.
+    /// Takes changes from the tools of a turn; what calls did is noted only if it `is_shown`.
     pub(crate) fn watch(&self, toolset: &Toolset, secrets: &Secrets, is_shown: bool) {
         if is_shown {
             toolset.log.enable();
@@ -76,7 +76,7 @@ impl Changes {
         Some(look.map_err(|why| source.secrets.text(why)))
     }
 
-    /// Takes what a call did, and whether its file was another one when the call was asked about.
+    /// Removes and returns the change of a call, and whether its file had changed since the question about the call.
     pub(crate) fn take(&self, call: &CallId) -> Option<(FileChange, bool)> {
         let source = self.0.source.get()?;
         let asked = {

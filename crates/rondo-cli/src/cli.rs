@@ -146,7 +146,7 @@ pub(crate) enum Command {
     Users(UsersArgs),
     /// Inspect and retry undelivered messages
     Outbox(OutboxArgs),
-    /// Show the timed work of chats
+    /// Show the scheduled jobs of chats
     Cron(CronArgs),
     /// Decode a provider's response or encode a request
     Wire(WireArgs),
@@ -240,7 +240,7 @@ pub(crate) struct AskArgs {
     /// the later turns.
     #[arg(skip)]
     pub(crate) is_fork: bool,
-    /// Whether the command was not typed; without a question, there is nothing to do.
+    /// Set if the command was not typed; without a question, there is nothing to do.
     #[arg(skip)]
     pub(crate) implied: bool,
     /// Run in the background and print the session's id; `rondo attach` shows the turn
@@ -267,7 +267,7 @@ pub(crate) struct AskArgs {
 }
 
 impl AskArgs {
-    /// Returns what the flags set.
+    /// Returns the settings of the flags.
     pub(crate) fn layer(&self) -> Layer {
         let switch = |on: bool| on.then_some(true);
         Layer {
@@ -401,14 +401,14 @@ pub(crate) struct ResumeArgs {
     /// Session to resume: an id, a prefix of an id, or `latest` [default: the latest session of this directory]
     #[arg(value_name = "ID", add = ArgValueCandidates::new(completion::sessions))]
     pub(crate) session: Option<String>,
-    /// Another model, as `provider/model`, that goes on from what there is of the turn
+    /// Continue the turn with another model, as `provider/model`
     #[arg(short, long, value_name = "MODEL", add = ArgValueCandidates::new(completion::models))]
     pub(crate) model: Option<String>,
     #[command(flatten)]
     pub(crate) options: ResumeOptions,
 }
 
-/// Options of a turn that goes on.
+/// Options of a turn that continues.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeOptions {
     #[arg(help = help("base_url"), long, value_name = "URL")]
@@ -443,7 +443,7 @@ pub(crate) struct ResumeOptions {
 }
 
 impl ResumeOptions {
-    /// Returns the arguments of a command that goes on with a session, and asks nothing new.
+    /// Returns the arguments of a command that continues with a session, and asks nothing new.
     pub(crate) fn going_on(self, session: Option<String>) -> AskArgs {
         AskArgs {
             output: self.output,
@@ -576,11 +576,11 @@ pub(crate) fn one_of<T: Word + Send + Sync>() -> impl TypedValueParser<Value = T
 }
 
 fn parse_amount(text: &str) -> Result<f64, String> {
-    parse_number(text, "an amount of dollars such as `0.25`")
+    parse_number(text, "an amount in dollars, such as `0.25`")
 }
 
 fn parse_temperature(text: &str) -> Result<f64, String> {
-    parse_number(text, "a temperature such as `0.7`")
+    parse_number(text, "a temperature, such as `0.7`")
 }
 
 fn parse_number(text: &str, what: &str) -> Result<f64, String> {

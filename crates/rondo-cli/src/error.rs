@@ -10,18 +10,18 @@ use std::io::ErrorKind;
 /// The bound on printed causes.
 const CAUSES_MAX: usize = 16;
 
-/// What failed, why, and what to do about it.
+/// Error of a command, with its cause and a hint.
 #[derive(Debug)]
 pub(crate) struct CliError {
     /// How the process ends.
     pub(crate) exit: Exit,
-    /// What failed, with its causes.
+    /// Failure, with its causes.
     pub(crate) error: anyhow::Error,
-    /// What the user can do.
+    /// Suggestion for the user.
     pub(crate) hint: Option<String>,
 }
 
-/// What a command returns when it fails.
+/// Result of a command.
 pub(crate) type Result<T, E = CliError> = std::result::Result<T, E>;
 
 impl CliError {
@@ -39,7 +39,7 @@ impl CliError {
         }
     }
 
-    /// Adds what the user can do.
+    /// Adds a hint for the user.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -55,7 +55,7 @@ impl CliError {
         line
     }
 
-    /// Returns what failed, then each cause on a line of its own.
+    /// Returns the message, then each cause on a line of its own.
     pub(crate) fn what(&self) -> String {
         let mut text = self.error.to_string();
         for cause in self.error.chain().skip(1).take(CAUSES_MAX) {

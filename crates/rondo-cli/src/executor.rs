@@ -1,4 +1,4 @@
-//! What a command's waiting runs on.
+//! Executor of a command's futures.
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

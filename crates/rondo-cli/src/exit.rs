@@ -21,7 +21,7 @@ pub(crate) enum Exit {
     Auth = 41,
     /// The input cannot be read.
     Input = 42,
-    /// There is no such session, or nothing in it to carry on.
+    /// There is no such session, or nothing in it to continue.
     NoSession = 45,
     /// Another process works on the session.
     SessionInUse = 46,
@@ -45,7 +45,7 @@ pub(crate) enum Exit {
     Terminated = 143,
 }
 
-/// What the command line knows of a turn beyond its outcome.
+/// Facts about a turn beyond its outcome.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Circumstances {
     /// A degraded answer is not good enough.
@@ -58,7 +58,7 @@ pub(crate) struct Circumstances {
     pub(crate) stopped_by: Option<Stop>,
 }
 
-/// What stopped a turn from outside.
+/// Outside cause that stopped a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// Ctrl-C.
@@ -83,7 +83,7 @@ impl Circumstances {
 }
 
 impl Stop {
-    /// Returns what is recorded of it.
+    /// Returns its form in records.
     pub(crate) fn record(self) -> StoppedBy {
         match self {
             Self::Interrupt => StoppedBy::Interrupt,
@@ -129,7 +129,7 @@ impl Exit {
         self as u8
     }
 
-    /// Returns the one of a process that has ended; an error where it ended in another way.
+    /// Returns the one of a process that has ended; an error if it ended in another way.
     pub(crate) fn of_code(code: Option<i32>) -> Self {
         let found = Self::ALL
             .into_iter()
@@ -180,7 +180,7 @@ impl Exit {
         )
     }
 
-    /// Decides how the process ends where the turn's result was not read.
+    /// Decides how the process ends if the turn's result was not read.
     pub(crate) fn unread(self, stopped_by: Option<Stop>) -> Self {
         match (self, stopped_by) {
             (

@@ -46,7 +46,7 @@ pub(crate) fn opens(args: &ReplArgs, env: &Env, verbose: u8) -> bool {
     let Ok(directory) = working_directory(args.turn.directory.as_deref()) else {
         return false;
     };
-    // What is wrong with them is said by what opens.
+    // The part that opens reports errors in them.
     let settings = Settings::load(env.clone(), directory, layer(args), &NoNotices);
     let choice = settings.ok().and_then(|it| it.values.tui_screen);
     match choice.unwrap_or(ScreenChoice::Auto) {
@@ -67,11 +67,11 @@ fn asked(args: &ReplArgs) -> AskArgs {
     }
 }
 
-/// Opens the screen, and returns when it was left. Where it follows the line prompt, it goes on in what was kept from
-/// there, and what was said before in the session stands in the terminal's scrollback already.
+/// Opens the screen, and returns when it was left. If it follows the line prompt, it continues in what was kept from
+/// there, and what was said before in the session is in the terminal's scrollback already.
 ///
 /// # Errors
-/// When the settings make no sense, the session that is named cannot be had, or the terminal cannot be set.
+/// When the settings are invalid, the named session cannot be opened, or the terminal cannot be set.
 pub(crate) fn run(
     runtime: &tokio::runtime::Runtime,
     args: ReplArgs,
@@ -148,7 +148,7 @@ async fn open(
     Ok(how_left(left, is_kept, began_as))
 }
 
-/// Returns where a person goes on who has left the screen.
+/// Returns how the user continues after leaving the screen.
 fn how_left(left: rondo_tui::Left, is_kept: bool, began_as: RunMode) -> Left {
     match left.ended {
         Ended::Quit => Left::For(Exit::Answer),
@@ -189,7 +189,7 @@ fn screen_options(settings: &Settings, output: &Output) -> Options {
     }
 }
 
-/// True colours are used where the terminal says that it has them, and which ground it has.
+/// True colors are used if the terminal says that it has them, and which ground it has.
 fn colours(theme: ThemeChoice, env: &Env) -> Colours {
     match theme {
         ThemeChoice::Dark => Colours::Dark,
@@ -225,7 +225,7 @@ fn has_true_colours(env: &Env) -> bool {
     matches!(env.get("COLORTERM"), Some("truecolor" | "24bit"))
 }
 
-/// Returns whether the terminal is to be asked for its ground: no variable tells.
+/// Returns whether the terminal must be asked for its ground: no variable tells.
 fn asks_ground(theme: ThemeChoice, env: &Env) -> bool {
     theme == ThemeChoice::Auto && ground(env).is_none() && may_answer(env)
 }
@@ -235,7 +235,7 @@ fn may_answer(env: &Env) -> bool {
     !matches!(env.get("TERM"), None | Some("dumb" | "linux"))
 }
 
-/// Returns whether the terminal's ground is light, where `COLORFGBG` tells it: `foreground;background`.
+/// Returns whether the terminal's ground is light, if `COLORFGBG` says so: `foreground;background`.
 fn ground(env: &Env) -> Option<bool> {
     let (_, background) = env.get("COLORFGBG")?.rsplit_once(';')?;
     match background.parse::<u8>().ok()? {
@@ -245,16 +245,16 @@ fn ground(env: &Env) -> Option<bool> {
     }
 }
 
-/// What the program brings to its screen.
+/// Parts of the program for its screen.
 struct Own {
     env: Env,
     servers: Vec<String>,
-    /// What `init.lua` adds.
+    /// Additions of `init.lua`.
     init: Option<Arc<Init>>,
     images: Arc<Images>,
     /// The choice of `/memory`.
     memory: MemoryChoice,
-    /// Whether the command line says where to work.
+    /// Set if the command line names the directory.
     names_directory: bool,
 }
 
@@ -330,7 +330,7 @@ impl Program for Own {
     fn copy(&self, text: String) -> BoxFuture<'static, ()> {
         let env = self.env.clone();
         Box::pin(async move {
-            // The terminal has it, too; where neither takes it, there is nothing else to try.
+            // The terminal has it, too; if neither takes it, there is nothing else to try.
             let _ = clipboard::copy(&env, &text).await;
         })
     }

@@ -1,4 +1,4 @@
-//! Follows the turns of a session that a command works on as its host: what the host is told, and the events of each turn.
+//! Follows the turns of a session that a command works on as its host: the host's news, and the events of each turn.
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
@@ -9,10 +9,10 @@ use rondo_runtime::service::{SessionHandle, Subscription, Update, UpdateBody};
 use rondo_types::EventBody;
 use tokio::sync::mpsc;
 
-/// The bound on what the host was told and that is not read yet.
+/// The bound on unread news of the host.
 pub(crate) const NEWS_MAX: usize = 64;
 
-/// What the host is told of its turns; `B` says what it keeps of one that begins.
+/// News for the host about its turns; `B` is its state of one that begins.
 pub(crate) enum News<B> {
     /// A turn is about to run.
     Begun(Box<B>),
@@ -22,12 +22,12 @@ pub(crate) enum News<B> {
     Failed(Box<SetupError>),
 }
 
-/// Passes on what the host is told. It is read at once unless a turn is being shown to its end, in which little is told.
+/// Passes on the host's news. It is read at once unless a turn is being shown to its end, in which there is little.
 pub(crate) fn tell<B>(news: &mpsc::Sender<News<B>>, told: News<B>) {
     let _ = news.try_send(told);
 }
 
-/// Returns what the host is told next; `None` if nothing works on the session any more.
+/// Returns the host's next news; `None` if nothing works on the session any more.
 pub(crate) async fn next_news<B>(
     news: &mut mpsc::Receiver<News<B>>,
     session: &SessionHandle,
@@ -42,7 +42,7 @@ pub(crate) async fn next_news<B>(
 /// Passes on the events of the turn that runs, and returns how it ended.
 ///
 /// # Errors
-/// When it could not be carried on.
+/// When it could not be resumed.
 pub(crate) async fn end_of_turn<B>(
     news: &mut mpsc::Receiver<News<B>>,
     updates: &mut Subscription,

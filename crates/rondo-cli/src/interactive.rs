@@ -1,4 +1,4 @@
-//! Where a person works with a session: on the full screen or at the line prompt, and from one to the other.
+//! Interactive work with a session: on the full screen or at the line prompt, and switching between them.
 
 use crate::cli::{AskArgs, ColorChoice, ReplArgs, TurnArgs};
 use crate::commands::ask::{agree_to_go_elsewhere, working_directory};
@@ -19,25 +19,25 @@ use tokio::runtime::Runtime;
 pub(crate) enum Left {
     /// For good.
     For(Exit),
-    /// To go on at the other one.
+    /// To continue at the other one.
     Other(GoesOn),
 }
 
-/// What goes along to the other one.
+/// State that moves to the other one.
 #[derive(Debug)]
 pub(crate) struct GoesOn {
     /// The session, where something was recorded in it.
     pub(crate) session: Option<String>,
-    /// What runs without asking, where that was changed.
+    /// Mode of approval, if it was changed.
     pub(crate) run_mode: Option<RunMode>,
-    /// What the user's own commands and cells ran in.
+    /// Shell and interpreter of the user's own commands and cells.
     pub(crate) kept: Kept,
 }
 
 /// Runs `rondo` without a command, or `rondo repl`.
 ///
 /// # Errors
-/// When there is no terminal, the settings make no sense, or the session that is named cannot be had.
+/// When there is no terminal, the settings are invalid, or the named session cannot be opened.
 pub(crate) fn run(
     args: ReplArgs,
     env: &Env,
@@ -48,7 +48,7 @@ pub(crate) fn run(
     // The shell and the live Python session live on it, and go from one to the other.
     let runtime = executor::of_this_thread()?;
     let left = on(&runtime, args, env, (color, verbose), early);
-    // What still waits for the disk, the terminal or a key must not keep the process.
+    // Work that still waits for the disk, the terminal or a key must not keep the process.
     runtime.shutdown_background();
     left
 }
@@ -86,7 +86,7 @@ fn on(
     }
 }
 
-/// Has a person agree that `-c` continues the session of another directory, which is then named as `--session` would.
+/// Asks a person whether `-c` continues the session of another directory, which is then named as `--session` would.
 ///
 /// # Errors
 /// When they do not agree.
@@ -103,7 +103,7 @@ fn name_latest_of_elsewhere(turn: &mut TurnArgs, env: &Env, output: &Output) -> 
         ..AskArgs::default()
     };
     let parts = rondo_runtime::Runtime::new(env.clone(), asked.layer(), Arc::new(NoNotices));
-    // What is wrong with settings or journal is said by the prompt that opens.
+    // The prompt that opens reports errors in the settings or the journal.
     let Ok(found) = parts.find(&SessionSource::Latest, &options) else {
         return Ok(());
     };
@@ -117,7 +117,7 @@ fn name_latest_of_elsewhere(turn: &mut TurnArgs, env: &Env, output: &Output) -> 
     Ok(())
 }
 
-/// Has the other one go on with what is chosen, and returns what goes along beside.
+/// Passes the chosen values to the other one, and returns the state that moves along.
 fn go_on(turn: &mut TurnArgs, goes_on: GoesOn) -> Kept {
     turn.continue_latest = false;
     turn.session = goes_on.session;

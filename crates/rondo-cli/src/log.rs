@@ -13,25 +13,25 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-/// Where a library exchanges codes for tokens.
+/// Target of the library that exchanges codes for tokens.
 const SIGN_IN: &str = "rmcp::transport::auth";
 /// Names what is logged, such as `rondo_core=trace,rondo_http=debug`; it comes before `-v`.
 const VARIABLE: &str = "RONDO_LOG";
 /// All our crates begin with it.
 const OURS: &str = "rondo";
 
-/// What is logged, and how.
+/// Filter and format of the log.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Logged {
     /// How often `-v` was given.
     pub(crate) verbose: u8,
-    /// Whether warnings are logged without `-v`.
+    /// Logs warnings without `-v`.
     pub(crate) warns: bool,
     /// How its lines are written.
     pub(crate) format: LogFormat,
 }
 
-/// Starts the log, where there is to be one.
+/// Starts the log, if it is wanted.
 pub(crate) fn start(logged: Logged, env: &Env) -> Result<()> {
     let Some(wanted) = wanted(logged, env)? else {
         return Ok(());

@@ -31,7 +31,7 @@ const TERMINAL_WAIT: Duration = Duration::from_secs(10);
 /// Bytes that a pipe takes without waiting if it takes any.
 const PIECE_BYTES: usize = 4096;
 
-/// Nobody read standard error for so long that it is not waited for until somebody does.
+/// Set if standard error was not read for so long that it is not waited for until it is read again.
 static STDERR_UNREAD: AtomicBool = AtomicBool::new(false);
 
 /// The reader took nothing for too long, and the process is about to end.
@@ -56,7 +56,7 @@ fn without_sequences(text: &str) -> String {
     pieces.join("\x08")
 }
 
-/// Has nothing more printed: another write would stand still as the last one does.
+/// Stops all further output: another write would hang as the last one does.
 pub(crate) fn give_up() {
     GIVEN_UP.store(true, Ordering::Relaxed);
 }
@@ -130,18 +130,18 @@ pub(crate) fn is_ready_within(
     }
 }
 
-/// Where things are printed, and how.
+/// Destination and style of printed text.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Output {
     /// Standard output is a terminal.
     pub(crate) stdout_terminal: bool,
     /// Standard error is a terminal.
     pub(crate) stderr_terminal: bool,
-    /// Standard output takes colours.
+    /// Standard output takes colors.
     pub(crate) stdout_color: bool,
-    /// Standard error takes colours.
+    /// Standard error takes colors.
     pub(crate) stderr_color: bool,
-    /// Standard error can erase what stands on a line: any terminal but a dumb one.
+    /// Standard error can erase what is on a line: any terminal but a dumb one.
     pub(crate) stderr_erases: bool,
     /// Notes are not printed.
     pub(crate) quiet: bool,
@@ -161,7 +161,7 @@ impl Output {
             stderr_erases: stderr_terminal && !is_dumb,
             quiet,
         };
-        // Colours that are asked for are written all the same.
+        // Colors that are asked for are written all the same.
         let has_color = found.stdout_color || found.stderr_color;
         IS_DUMB.store(is_dumb && !has_color, Ordering::Relaxed);
         found
@@ -176,7 +176,7 @@ impl Output {
         self.styled(&sanitize::plain(text))
     }
 
-    /// Writes lines of words to standard output, at once, broken at blanks where they are wider than the
+    /// Writes lines of words to standard output, at once, broken at blanks if they are wider than the
     /// terminal; what is piped stays as it is. What would steer a terminal is left out.
     ///
     /// # Errors
@@ -272,7 +272,7 @@ impl Output {
             .unwrap_or(COLUMNS_DEFAULT)
     }
 
-    /// Returns the width of the terminal that standard output is; `None` where it is none.
+    /// Returns the width of the terminal that standard output is; `None` if it is none.
     pub(crate) fn terminal_columns(&self) -> Option<usize> {
         self.stdout_terminal.then(|| self.columns())
     }
@@ -318,12 +318,12 @@ pub(crate) fn has_person() -> bool {
 pub(crate) struct SharedOutput(Mutex<Output>);
 
 impl SharedOutput {
-    /// Takes what is known before the settings are read.
+    /// Creates it with the output that is used before the settings are read.
     pub(crate) fn new(early: Output) -> Arc<Self> {
         Arc::new(Self(Mutex::new(early)))
     }
 
-    /// Takes what is known now.
+    /// Replaces the output once the settings are read.
     pub(crate) fn set(&self, output: Output) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = output;
     }

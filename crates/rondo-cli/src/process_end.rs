@@ -20,9 +20,9 @@ const END_GRACE: Duration = Duration::from_millis(400);
 const OUTPUT_GRACE: Duration = Duration::from_millis(300);
 /// How long after the deadline the process gives up what it still prepares.
 const PREPARE_GRACE: Duration = Duration::from_millis(100);
-/// What is printed of a process that is ended.
+/// Message about a process that is ended.
 const ENDED: &str =
-    "error: the deadline passed, and what did not stop was ended with the process\n";
+    "error: the deadline passed; work that did not stop was ended with the process\n";
 /// Stands for an exit code that is not known yet.
 const UNKNOWN: u8 = u8::MAX;
 
@@ -30,7 +30,7 @@ const UNKNOWN: u8 = u8::MAX;
 static STARTED: OnceLock<Instant> = OnceLock::new();
 /// When its time is over.
 static DEADLINE: OnceLock<Instant> = OnceLock::new();
-/// Says that there is a deadline.
+/// Fires once there is a deadline.
 static BOUNDED: Notify = Notify::const_new();
 /// The exit code, if the process is ended from now on.
 static CODE: AtomicU8 = AtomicU8::new(UNKNOWN);
@@ -109,7 +109,7 @@ pub(crate) async fn in_time<T>(message: &str, work: impl Future<Output = Result<
     }
 }
 
-/// Waits until the deadline has passed; for ever if there is none.
+/// Waits until the deadline has passed; forever if there is none.
 async fn passed() {
     loop {
         let bounded = BOUNDED.notified();

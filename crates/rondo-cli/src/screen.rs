@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 /// How long a question waits for the view to step aside; a view that hangs on a stalled output must
-/// not hold it up for ever.
+/// not hold it up forever.
 const ASIDE_TIMEOUT: Duration = Duration::from_millis(500);
 
 /// The bound on lines that the view has yet to show.
@@ -26,7 +26,7 @@ pub(crate) struct Screen {
     lines: Arc<Mutex<Vec<String>>>,
     /// Questions that a running call asks: no event tells the view of them.
     held: Arc<AtomicUsize>,
-    /// The question that stands on the terminal without an answer given there.
+    /// The question that is on the terminal without an answer given there.
     open: Arc<Mutex<Option<QuestionId>>>,
 }
 
@@ -58,18 +58,18 @@ impl Screen {
         self.aside.send_replace(aside);
     }
 
-    /// Notes that a question stands on the terminal; none once it was answered there.
+    /// Records which question is on the terminal; none once it was answered there.
     pub(crate) fn set_open(&self, question: Option<QuestionId>) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = question;
     }
 
-    /// Returns whether a question stood on the terminal until now without an answer given there.
+    /// Returns whether a question was on the terminal until now without an answer given there.
     pub(crate) fn take_open(&self, question: &QuestionId) -> bool {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         open.take_if(|open| open == question).is_some()
     }
 
-    /// Has the view step aside for a question of which no event tells it, and waits for that, within a bound.
+    /// Makes the view step aside for a question without an event, and waits for that, within a bound.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -98,7 +98,7 @@ impl Screen {
         !(typed.0.is_empty() && typed.1.is_empty())
     }
 
-    /// Has the view show a line of its own soon; beyond a bound, it is not shown.
+    /// Asks the view to show a line of its own soon; beyond a bound, it is not shown.
     pub(crate) fn show_line(&self, line: String) {
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() < LINES_MAX {

@@ -55,7 +55,7 @@ impl Brake {
         }
     }
 
-    /// Returns what stopped the turn, if anything did.
+    /// Returns the reason for which the turn was stopped, if it was.
     pub(crate) fn stopped_by(&self) -> Option<Stop> {
         self.stopped_by.get().copied()
     }

@@ -1,5 +1,5 @@
-//! The signals that stop a run: all that would end the process, except those that report a crash. What each
-//! one does is decided in `show_turn`.
+//! The signals that stop a run: all that would end the process, except those that report a crash. The effect of each
+//! one is decided in `show_turn`.
 
 use crate::exit::Stop;
 use rustix::process::Signal as Known;
@@ -70,7 +70,7 @@ impl Signals {
     }
 }
 
-/// Returns whether a signal was ignored when we were started, and is to be: `nohup` asks that of a
+/// Returns whether a signal was ignored when we were started, and stays ignored: `nohup` asks that of a
 /// hang-up. A shell asks it of interrupts too, for whatever it starts in the background; an interrupt
 /// from elsewhere stops that all the same, and so does a request to terminate.
 fn stays_ignored(number: i32) -> bool {

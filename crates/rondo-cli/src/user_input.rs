@@ -30,7 +30,7 @@ const FILES_MAX: usize = 64;
 const SILENCE_MAX: Duration = Duration::from_secs(1);
 /// That note.
 const SILENT: &str = "reading standard input until it ends; `< /dev/null` if there is none";
-/// Characters that may stand behind a file's name and belong to the sentence.
+/// Characters that may follow a file's name and belong to the sentence.
 const PUNCTUATION: [char; 8] = [',', '.', ';', ':', '!', '?', ')', '\''];
 /// The longest extension by which a word looks like the name of a file, in bytes.
 const EXTENSION_BYTES_MAX: usize = 8;
@@ -46,16 +46,16 @@ const SIGNATURES: [(&[u8], &str, MediaKind); 5] = [
     (b"%PDF-", "application/pdf", MediaKind::File),
 ];
 
-/// Reads what the words say to read and builds the message.
+/// Reads the files that the words name and builds the message.
 ///
 /// `-` alone is standard input; otherwise what is piped in follows as a `<stdin>` block. A word that
-/// begins with `@` attaches the file it names, beneath `directory` where it is relative; `@server:uri` of one of the
+/// begins with `@` attaches the file it names, beneath `directory` if it is relative; `@server:uri` of one of the
 /// `servers` stays, since it is read later. Standard
-/// input is read to its end, however long that takes; where it is silent, `tell` is called once.
+/// input is read to its end, however long that takes; if it is silent, `tell` is called once.
 ///
 /// # Errors
-/// When there is nothing to ask, or something named cannot be read. Where no command was typed
-/// (`implied`), an empty standard input is no bad input: nothing was said at all.
+/// When there is nothing to ask, or something named cannot be read. If no command was typed
+/// (`implied`), an empty standard input is not a bad input: nothing was said at all.
 pub(crate) fn read(
     words: &[String],
     directory: &Path,
@@ -68,12 +68,12 @@ pub(crate) fn read(
     let stdin = io::stdin();
     if only_stdin {
         if text.is_empty() && stdin.is_terminal() {
-            return Err(CliError::new(Exit::Usage, "there is nothing to ask")
+            return Err(CliError::new(Exit::Usage, "no question given")
                 .hint("write the question after `rondo ask`, or pipe it in"));
         }
         let piped = read_stdin(tell)?;
         if implied && piped.trim().is_empty() {
-            let message = "there is nothing to ask: standard input is empty";
+            let message = "no question given: standard input is empty";
             return Err(
                 CliError::new(Exit::Usage, message).hint("`rondo --help` lists the commands")
             );
@@ -138,7 +138,6 @@ pub(crate) fn of_text(
 struct Attachments {
     /// The text, which keeps the names of the files.
     text: String,
-    /// The files.
     files: Vec<Part>,
     /// Words that look like the name of a file that does not exist.
     missing: Vec<String>,
@@ -353,7 +352,7 @@ pub(crate) fn attach(name: &str, directory: &Path) -> Result<Part> {
 
 /// Returns whether a file holds an image that can be attached.
 pub(crate) fn is_image(path: &Path) -> bool {
-    // Opening a pipe would wait for whoever writes to it.
+    // Opening a pipe would wait for its writer.
     if !path.is_file() {
         return false;
     }

@@ -123,7 +123,7 @@ pub async fn two_processes_cannot_both_take_the_last_of_a_budget(engine: Box<dyn
     assert_eq!(granted, 10);
 }
 
-/// What was used before there was a budget is counted once.
+/// Use from before a budget counts once.
 pub async fn what_was_used_before_is_counted_once(engine: Box<dyn Engine>) {
     let store = engine.store();
     let (scope, at) = (BudgetScope::Day, place("s", "/p", 7));
@@ -138,7 +138,7 @@ pub async fn what_was_used_before_is_counted_once(engine: Box<dyn Engine>) {
     assert!(!store.is_counted(scope, next).await.unwrap());
 }
 
-/// What a removed session used stays counted for its days.
+/// The use of a removed session stays counted for its days.
 pub async fn a_removed_session_leaves_its_days_as_they_are(engine: Box<dyn Engine>) {
     let store = engine.store();
     let journal = engine.begin(&id("s")).await;
@@ -158,7 +158,7 @@ pub async fn a_removed_session_leaves_its_days_as_they_are(engine: Box<dyn Engin
     assert_eq!(of(BudgetScope::Day).await, amount(5, 5));
 }
 
-/// What a process held back for a session that is there stays held until it goes on; otherwise it is given back.
+/// A reservation of a process for an existing session stays until that continues; others are given back.
 pub async fn what_is_held_back_for_no_session_is_given_back(engine: Box<dyn Engine>) {
     let limits = tokens(BudgetScope::Day, 100);
     let store = engine.store();

@@ -1,4 +1,4 @@
-//! What an engine hands to the checks.
+//! Interface between an engine and the checks.
 
 use async_trait::async_trait;
 use rondo_core::Journal;
@@ -42,7 +42,7 @@ pub trait Engine: Send + Sync {
         self.store()
     }
 
-    /// Returns what hosts note, and what they commit at once.
+    /// Returns the store for the rows that hosts write, and for the commits of several at once.
     fn host_store(&self) -> Arc<dyn HostStore> {
         self.store()
     }
@@ -53,7 +53,7 @@ pub trait Engine: Send + Sync {
         self.sessions().begin(new).unwrap()
     }
 
-    /// Reads what is recorded, as another process would.
+    /// Reads the records, as another process would.
     async fn recorded(&self, session: &SessionId) -> Vec<Record> {
         match self.store().read(session, Seq(1), usize::MAX) {
             Ok(entries) => entries.into_iter().filter_map(Entry::into_record).collect(),

@@ -173,7 +173,7 @@ async fn with_mail(engine: &dyn Engine) -> (Arc<dyn Journal>, Arc<dyn Mailbox>, 
     (journal, mailbox, ids)
 }
 
-/// What an append acknowledges waits no more, and is known when it is submitted again.
+/// Mail that an append acknowledges no longer waits, and is known when it is submitted again.
 pub async fn mail_goes_with_the_records_that_tell_of_it(engine: Box<dyn Engine>) {
     let (journal, mailbox, [first, second, _]) = with_mail(&*engine).await;
     let batch = all_said(["two"]);
@@ -188,7 +188,7 @@ pub async fn mail_goes_with_the_records_that_tell_of_it(engine: Box<dyn Engine>)
     assert_eq!(mailbox.waiting().await.unwrap(), [id("b")]);
 }
 
-/// Where records are refused, the rows stay.
+/// If records are refused, the rows stay.
 pub async fn mail_stays_where_the_records_are_refused(engine: Box<dyn Engine>) {
     let (journal, mailbox, [first, ..]) = with_mail(&*engine).await;
     let refused = append(&*journal, 7, all_said(["x"]), &[first]).await;
@@ -209,7 +209,7 @@ pub async fn what_cannot_be_acknowledged_is_not_in_the_way(engine: Box<dyn Engin
     assert_eq!(engine.recorded(&id("a")).await, all_said(["one", "two"]));
 }
 
-/// Rows can be done without a record that tells of them.
+/// Rows can be done without a record about them.
 pub async fn mail_is_acknowledged_without_records(engine: Box<dyn Engine>) {
     let (journal, mailbox, [first, second, _]) = with_mail(&*engine).await;
     let at = append(&*journal, 1, Vec::new(), &[first, second]).await;
@@ -235,7 +235,7 @@ pub async fn mail_is_acknowledged_by_one_owner_only(engine: Box<dyn Engine>) {
     assert_eq!(engine.recorded(&id("a")).await, all_said(["one", "two"]));
 }
 
-/// Where the engine claims to keep what it has, that is there with its hash, keys and order.
+/// If the engine claims to be durable, everything is there with its hash, keys and order.
 pub async fn records_and_mail_are_there_after_it_was_opened_again(engine: Box<dyn Engine>) {
     let (journal, mailbox, [first, ..]) = with_mail(&*engine).await;
     append(&*journal, 1, all_said(["two"]), &[first])

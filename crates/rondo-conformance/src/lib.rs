@@ -1,4 +1,4 @@
-//! What every engine behind `rondo_core::storage::Storage` promises, as tests that need only a constructor.
+//! Promises of every engine behind `rondo_core::storage::Storage`, as tests that need only a constructor.
 //!
 //! An engine implements [`Engine`] and names its constructor in [`engine_tests!`](crate::engine_tests), which makes
 //! one test of each check:
@@ -10,10 +10,10 @@
 //! ```
 //!
 //! # Layout
-//! - [`engine`]: what an engine hands to the checks.
+//! - [`engine`]: the parts that an engine hands to the checks.
 //! - [`journal`]: appends, fences, acknowledgements.
-//! - [`mailbox`]: what waits for sessions.
-//! - [`outbox`]: what is sent to the outside, and what hosts note.
+//! - [`mailbox`]: messages that wait for sessions.
+//! - [`outbox`]: messages to the outside, and rows of hosts.
 //! - [`sessions`]: the store of sessions.
 //! - [`lookups`]: sessions found by name, lineage, directory and state.
 //! - [`budgets`]: budgets that processes share.
@@ -129,7 +129,7 @@ macro_rules! engine_tests {
 /// Runs a check on a runtime of its own.
 ///
 /// # Panics
-/// When the check does, or there is no runtime to be had.
+/// When the check does, or there is no runtime.
 pub fn run(check: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

@@ -135,7 +135,7 @@ pub async fn turns_that_were_cut_off_are_listed(engine: Box<dyn Engine>) {
     assert_eq!(state, SessionState::Parked);
 }
 
-/// The end of the last turn is known without all records; a turn that goes on has none.
+/// The end of the last turn is known without all records; a turn that continues has none.
 pub async fn the_end_of_the_last_turn_is_known(engine: Box<dyn Engine>) {
     let store = engine.store();
     let cells = Record {

@@ -1,4 +1,4 @@
-//! Checks: what waits for sessions.
+//! Checks: messages that wait for sessions.
 
 use crate::engine::Engine;
 use crate::samples::{accepted, all_said, answer, append, cancel, id, keys, message, row};
@@ -34,7 +34,7 @@ pub async fn mail_is_listed_as_it_was_submitted_in_order(engine: Box<dyn Engine>
     assert_eq!(mailbox.newest(&id("c")).await.unwrap(), None);
 }
 
-/// What is submitted again is a duplicate, also after it was taken back.
+/// A repeated submission is a duplicate, also after it was taken back.
 pub async fn the_same_key_of_a_session_counts_once(engine: Box<dyn Engine>) {
     let mailbox = &*engine.mailbox();
     let first = accepted(mailbox, message("a", "k", "one")).await;
@@ -255,7 +255,7 @@ pub async fn the_latest_keys_are_remembered_and_numbers_are_never_used_twice(
     assert!(accepted(mailbox, cancel("a", "2")).await > last);
 }
 
-/// Who watches is told of each kind of change.
+/// Watchers are told of each kind of change.
 pub async fn changes_are_told(engine: Box<dyn Engine>) {
     let mailbox = &*engine.mailbox();
     let mut changed = mailbox.changed();

@@ -1,4 +1,4 @@
-//! Checks: what is sent to the outside, and what hosts note.
+//! Checks: messages to the outside, and rows of hosts.
 
 use crate::engine::Engine;
 use crate::samples::{all_said, id, keys, message};
@@ -47,7 +47,7 @@ async fn only(outbox: &dyn Outbox, now: u64) -> OutboxRow {
     rows.remove(0)
 }
 
-/// What records send is there with them, and not where they are refused.
+/// Messages of records are stored with them, and not if they are refused.
 pub async fn a_reply_is_queued_with_its_records_or_not_at_all(engine: Box<dyn Engine>) {
     let journal = engine.begin(&id("a")).await;
     let fence = Fence {
@@ -149,7 +149,7 @@ pub async fn a_chat_is_sent_in_order_and_delays_no_other(engine: Box<dyn Engine>
     assert_eq!(outbox.next_due("other").await.unwrap(), None);
 }
 
-/// What was being sent when a process ended is sent again and counted.
+/// A message that was being sent when a process ended is sent again and counted.
 pub async fn what_may_have_been_sent_is_sent_again_and_counted(engine: Box<dyn Engine>) {
     let host = engine.host_store();
     host.commit(sending(vec![notice("k", "c")])).await.unwrap();
@@ -174,7 +174,7 @@ pub async fn what_may_have_been_sent_is_sent_again_and_counted(engine: Box<dyn E
     assert_eq!(outbox.counts().await.unwrap().doubts, 2);
 }
 
-/// What was given up is listed, and can be tried again or dropped.
+/// A message that was given up on is listed, and can be tried again or dropped.
 pub async fn what_was_given_up_is_listed_tried_again_and_dropped(engine: Box<dyn Engine>) {
     let (outbox, host) = (engine.outbox(), engine.host_store());
     let two = vec![notice("k1", "c"), notice("k2", "c")];
@@ -204,7 +204,7 @@ pub async fn what_was_given_up_is_listed_tried_again_and_dropped(engine: Box<dyn
     assert_eq!(outbox.counts().await.unwrap().open, 1);
 }
 
-/// What is open goes along where a chat moves.
+/// Open messages move along with a chat.
 pub async fn a_chat_that_moves_takes_its_messages_along(engine: Box<dyn Engine>) {
     let (outbox, host) = (engine.outbox(), engine.host_store());
     let two = vec![notice("k1", "old"), notice("k2", "other")];
@@ -229,7 +229,7 @@ pub async fn an_event_counts_once(engine: Box<dyn Engine>) {
     assert_eq!(due_keys(&*engine.outbox(), 0).await, ["k1"]);
 }
 
-/// What is refused in part is not done at all, and may be tried again.
+/// A commit that is refused in part is not made at all, and may be tried again.
 pub async fn what_a_host_commits_is_done_whole_or_not_at_all(engine: Box<dyn Engine>) {
     let host = engine.host_store();
     let full = (0..MESSAGES_MAX).map(|n| message("full", &n.to_string(), "x"));
@@ -277,7 +277,7 @@ pub async fn rows_are_listed_in_order(engine: Box<dyn Engine>) {
     assert_eq!(host.rows("t", "", 1).await.unwrap(), [pair("a")]);
 }
 
-/// What is open, and what events were taken, outlives the processes.
+/// Open messages, and the keys of taken events, outlive the processes.
 pub async fn what_is_to_be_sent_is_there_after_it_was_opened_again(engine: Box<dyn Engine>) {
     let commit = HostCommit {
         event: Some("e".to_owned()),
@@ -294,7 +294,7 @@ pub async fn what_is_to_be_sent_is_there_after_it_was_opened_again(engine: Box<d
     assert!(!host.commit(commit).await.unwrap());
 }
 
-/// What is queued is told.
+/// Queued messages are announced.
 pub async fn changes_of_the_outbox_are_told(engine: Box<dyn Engine>) {
     let (outbox, host) = (engine.outbox(), engine.host_store());
     let mut changed = outbox.outbox_changed();

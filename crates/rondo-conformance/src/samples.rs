@@ -186,7 +186,7 @@ pub async fn accepted(mailbox: &dyn Mailbox, mail: NewMail) -> MailId {
     }
 }
 
-/// The keys of what waits in a session.
+/// The keys of a session's waiting messages.
 pub(crate) async fn keys(mailbox: &dyn Mailbox, session: &str) -> Vec<String> {
     let mails = mailbox.list(&id(session)).await.unwrap();
     mails.into_iter().map(|mail| mail.key).collect()

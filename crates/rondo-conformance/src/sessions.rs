@@ -60,7 +60,7 @@ pub async fn an_id_is_had_once_and_is_no_nonsense(engine: Box<dyn Engine>) {
     drop(with(&*store, &longest, vec![said("x")]).await);
 }
 
-/// An owner has its session until it is dropped; the next one has a higher epoch and goes on where it was.
+/// An owner has its session until it is dropped; the next one has a higher epoch and continues where it was.
 pub async fn a_session_has_one_owner_at_a_time(engine: Box<dyn Engine>) {
     let store = engine.sessions();
     let first = with(&*store, "a", vec![said("x")]).await;
@@ -128,7 +128,7 @@ pub async fn a_list_says_what_is_known_and_the_latest_is_first(engine: Box<dyn E
     assert_eq!(store.sessions(1).unwrap(), [cut_off]);
 }
 
-/// A turn that waits for answers is told from one that was cut off, also where records of no turn follow.
+/// A turn that waits for answers differs from one that was cut off, also if records of no turn follow.
 pub async fn a_session_that_waits_for_answers_says_so(engine: Box<dyn Engine>) {
     let store = engine.sessions();
     let questions = vec![Question {
@@ -252,7 +252,7 @@ pub async fn what_is_not_there_is_not_forked(engine: Box<dyn Engine>) {
     assert!(is_unknown(&store.session(&id("d"))));
 }
 
-/// What is removed is gone for all, with its mail and its keys; its id is free.
+/// A removed session is gone for all, with its mail and its keys; its id is free.
 pub async fn a_removed_session_takes_its_mail_along(engine: Box<dyn Engine>) {
     let (store, mailbox) = (engine.sessions(), engine.mailbox());
     drop(with(&*store, "a", vec![said("x")]).await);
@@ -286,7 +286,7 @@ pub async fn what_is_owned_or_has_forks_is_not_removed(engine: Box<dyn Engine>) 
     assert_eq!(listed(&*store), []);
 }
 
-/// Each of many sessions that are taken at the same time is owned, and goes on where it was.
+/// Each of many sessions that are taken at the same time is owned, and continues where it was.
 pub async fn many_sessions_are_taken_at_once(engine: Box<dyn Engine>) {
     let store = engine.sessions();
     let names: Vec<_> = (0..TAKEN).map(|n| format!("s{n}")).collect();

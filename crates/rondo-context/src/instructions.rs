@@ -14,7 +14,7 @@ const ESCAPED_CLOSING: &str = "<\\/file";
 pub struct InstructionFile {
     /// Its path as the model reads it: relative to the repository's root, or absolute.
     pub path: String,
-    /// Its text.
+    /// Text of the file.
     pub text: String,
     /// Whose file it is.
     pub source: InstructionSource,
@@ -42,7 +42,7 @@ impl InstructionSource {
     }
 }
 
-/// Returns the files as one block; `None` where all are blank.
+/// Returns the files as one block; `None` if all are blank.
 pub(crate) fn render(files: &[InstructionFile]) -> Option<String> {
     let mut rendered = Vec::new();
     let mut left = INSTRUCTION_BYTES_MAX;

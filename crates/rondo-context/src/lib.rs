@@ -9,7 +9,7 @@
 //! - `environment`: operating system, date, directories.
 //! - `instructions`: the texts of `AGENTS.md` and other instruction files.
 //! - `layers`: the seven layers of a chat's context, within a budget of tokens.
-//! - `memories`: what was remembered in earlier sessions.
+//! - `memories`: memories of earlier sessions.
 //! - `skills`: the names and descriptions of skills.
 //! - `terminal`: the state of the user's terminal.
 //! - `one_line`: text of others, on one line of a block.
@@ -36,7 +36,7 @@ pub use terminal::{TERMINAL_OUTPUT_BYTES_MAX, TerminalContext};
 /// One block of the system prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
-    /// Where it comes from: `profile`, `environment`, `skills`, `instructions`, `memories` or `appended`.
+    /// Source of the part: `profile`, `environment`, `skills`, `instructions`, `memories` or `appended`.
     pub name: &'static str,
     /// Its text, never blank.
     pub text: String,

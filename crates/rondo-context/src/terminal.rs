@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// How much of the terminal's output the model is shown, in bytes; the end is kept.
 pub const TERMINAL_OUTPUT_BYTES_MAX: usize = 8 << 10;
 
-/// What is known of the terminal that the user sits at. Whatever is absent is not mentioned.
+/// Facts about the user's terminal. Absent ones are not mentioned.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct TerminalContext {
@@ -19,7 +19,7 @@ pub struct TerminalContext {
     pub shell: Option<String>,
     /// The branch of the repository around the current directory.
     pub git_branch: Option<String>,
-    /// What git is in the midst of there, such as a merge.
+    /// Unfinished operation of git there, such as a merge.
     pub git_state: Option<String>,
     /// The latest commands, the last one at the end.
     pub commands: Vec<String>,
@@ -62,7 +62,7 @@ impl TerminalContext {
         text.trim_end().to_owned()
     }
 
-    /// Returns the text on the screens, each in its element, to precede the user's words. It is no part of the
+    /// Returns the text on the screens, each in its element, to precede the user's words. It is not part of the
     /// instructions, since a screen may hold any text.
     #[must_use]
     pub fn screens(&self) -> String {

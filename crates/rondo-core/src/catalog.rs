@@ -154,7 +154,7 @@ impl Arguments for Catalog {
 /// The most bytes of a check's own words that go to the model and into the record.
 const REFUSAL_BYTES_MAX: usize = 2048;
 
-/// Takes a code fence off that stands around the whole text: models put JSON into one whatever they
+/// Takes a code fence off that is around the whole text: models put JSON into one whatever they
 /// are told.
 fn without_fence(text: &str) -> &str {
     let text = text.trim();

@@ -3,7 +3,7 @@
 //!
 //! A slow listener costs memory up to a bound: past [`COALESCE_AFTER`] waiting events, a delta is
 //! joined to the one before it, and reports of progress and events of child sessions are dropped; past [`DELTA_BYTES_MAX`] waiting bytes, and past
-//! [`WAITING_DELTAS_MAX`] waiting events where it cannot be joined, deltas are dropped and counted. All other events are always delivered, and their number is bounded by the limits of
+//! [`WAITING_DELTAS_MAX`] waiting events if it cannot be joined, deltas are dropped and counted. All other events are always delivered, and their number is bounded by the limits of
 //! the turn.
 
 use crate::observe::{Moment, Observer, Observers};
@@ -35,7 +35,7 @@ struct Queue {
     /// Set by the last event of a turn: what comes later, from work that was abandoned, is dropped.
     closed: bool,
     receiver_gone: bool,
-    /// The listener, where it waits.
+    /// The listener, if it waits.
     listener: Option<Waker>,
 }
 
@@ -77,7 +77,7 @@ pub fn into_sink(session: SessionId, turn: TurnId, sink: Arc<dyn EventSink>) -> 
 pub struct EventSender {
     shared: Arc<Shared>,
     observers: Observers,
-    /// Whether the listener shows no text before the turn is over.
+    /// Set if the listener shows no text before the turn is over.
     text_is_unseen: bool,
 }
 
@@ -117,7 +117,7 @@ impl EventSender {
     }
 
     /// Attaches an observer. It receives every moment even when no listener is subscribed. To be called before the
-    /// turn is started: clones that exist already do not tell them.
+    /// turn is started: clones that exist already do not report them.
     #[must_use]
     pub fn observed_by(mut self, observer: Arc<dyn Observer>) -> Self {
         self.observers.add(observer);
@@ -149,7 +149,7 @@ impl EventSender {
         &self.shared.turn
     }
 
-    /// Tells those who measure the turn of a moment that is no event.
+    /// Tells those who measure the turn of a moment that is not an event.
     pub(crate) fn observe(&self, moment: &Moment<'_>) {
         self.observers.tell(moment);
     }

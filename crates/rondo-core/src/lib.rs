@@ -12,7 +12,7 @@
 //! - [`driver`]: the only loop that awaits.
 //! - [`notices`]: notes for the user, apart from the answer.
 //! - [`observe`]: hooks for telemetry.
-//! - [`compaction`]: summarises, drops and shortens older messages.
+//! - [`compaction`]: summarizes, drops and shortens older messages.
 //! - [`history`]: a session's transcript, from its records.
 //! - [`OutsideText`]: whether a conversation holds text from outside.
 //! - [`redact`]: removes known secrets from what is sent, shown and recorded.
@@ -55,7 +55,7 @@
 //! configuration, because then records from elsewhere could switch them off.
 //!
 //! - Tool sources come first. If their tools changed, the machine takes everything on offer as a recorded input and makes
-//!   the request anew, so tools never change within a step. The hash of a request covers what a model reads of a tool.
+//!   the request again, so tools never change within a step. The hash of a request covers what a model reads of a tool.
 //! - Interceptors amend a request, or the gate's question about a call. A change is a recorded input.
 //! - Budgets reserve what a request may cost; the grant is recorded with the request. If too little is left, the approver
 //!   is asked. A reservation's id is its number in the turn, so one that a crash left unrecorded is found again.
@@ -72,10 +72,10 @@
 //!   question and after a yes, and asks again if they differ.
 //! - The deadline does not run while a turn is parked.
 //! - A call may start a session whose own turn parks. The call then ends as `CallEnd::Waiting`, and its turn parks too. Only
-//!   a tool that can say what became of its calls may do this.
+//!   a tool that can report the state of its calls may do this.
 //!
 //! # Replay
-//! Records hold everything a decision was based on. A replay drives the machine through them and makes each decision anew;
+//! Records hold everything a decision was based on. A replay drives the machine through them and makes each decision again;
 //! its events equal those of the live run once deltas are joined. Every test of the driver replays its run and compares. A
 //! request's record names its parts by digest, each message once, so a difference can be reported as "the system prompt" or
 //! "message 4".

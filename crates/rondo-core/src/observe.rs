@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 /// An observer of turns, such as telemetry; see [`EventSender::observed_by`](crate::EventSender::observed_by).
 pub trait Observer: Send + Sync {
-    /// Takes notice of a moment. Called from wherever it happens, often, and the turn goes on only
+    /// Takes notice of a moment. Called from wherever it happens, often, and the turn continues only
     /// when it returns: it must not block. A panic is caught and forgotten.
     fn observe(&self, moment: &Moment<'_>);
 }
@@ -22,7 +22,7 @@ pub trait Observer: Send + Sync {
 pub enum Moment<'a> {
     /// The turn begins; the first moment.
     Begun {
-        /// What it runs with.
+        /// Setup of the turn.
         setup: &'a TurnSetup,
         /// The user's message.
         message: &'a Message,
@@ -35,7 +35,7 @@ pub enum Moment<'a> {
     Requested {
         /// The model.
         model: &'a ModelInfo,
-        /// Where its server is, if it has one.
+        /// Address of its server, if it has one.
         server: Option<&'a ServerAddress>,
         /// The request and its bounds.
         call: &'a ModelCall,
@@ -46,7 +46,7 @@ pub enum Moment<'a> {
     ToolStarted(&'a PlannedCall),
     /// The turn waits for answers; the last moment until it is resumed.
     Parked {
-        /// What it waits for.
+        /// Open questions.
         questions: &'a [Question],
     },
     /// The turn is over; the last moment. A turn whose future is dropped does not get here. What

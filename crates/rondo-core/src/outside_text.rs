@@ -1,4 +1,4 @@
-//! Whether a conversation holds text from outside, which may be written to lead the model astray.
+//! Mark of conversations with text from outside, which may be written to lead the model astray.
 
 use crate::ports::{Record, RecordBody};
 use rondo_types::{CallId, ToolKind, ToolOutcome, ToolSpec};
@@ -8,8 +8,8 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether a conversation holds text from outside. Clones share the answer, so that the turns of a session know of
-/// each other's; it never becomes `false` again, since what is summed up or left out has been read.
+/// Mark of a conversation that has text from outside. Clones share it, so that the turns of a session see each
+/// other's; it is never removed, since content that is summarized or left out has been read.
 #[derive(Debug, Clone, Default)]
 pub struct OutsideText(Arc<AtomicBool>);
 
@@ -26,7 +26,7 @@ impl OutsideText {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// Notes that there is some.
+    /// Records that there is text from outside.
     pub fn note(&self) {
         self.0.store(true, Ordering::Relaxed);
     }

@@ -5,7 +5,7 @@
 //!
 //! The built-in profiles, with the defaults of all limits, are the files `profiles/*.toml`. Their JSON form,
 //! `profiles/builtin.json`, is compiled in, so that this crate needs no TOML parser; a test compares the two
-//! and, with `RONDO_UPDATE_PROFILES=1`, writes the JSON anew.
+//! and, with `RONDO_UPDATE_PROFILES=1`, writes the JSON again.
 
 use rondo_types::Profile;
 use serde::Deserialize as _;
@@ -19,7 +19,7 @@ const BUILTIN: &str = include_str!("../profiles/builtin.json");
 /// The values that one source sets.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Layer {
-    /// Where they come from, to show to people: a file, a variable, a flag.
+    /// Source of the values, for display: a file, a variable, a flag.
     pub source: String,
     /// The values, with the keys of a profile.
     pub table: Map<String, Value>,
@@ -50,7 +50,7 @@ pub enum ProfileError {
         name: String,
         /// The layers in question.
         sources: String,
-        /// What does not fit, and where.
+        /// Problem and its place.
         message: String,
     },
 }
@@ -115,14 +115,14 @@ fn whole(name: &str) -> serde_json::Result<Map<String, Value>> {
     serde_json::from_str(text)
 }
 
-/// The lists of what a profile refuses, which layers only add to.
+/// The lists of refusals of a profile, which layers only add to.
 const REFUSING: [&str; 2] = ["rule_sets", "forbidden_programs"];
 
 fn merge(base: &mut Map<String, Value>, over: &Map<String, Value>) {
     for (key, value) in over {
         match (base.get_mut(key), value) {
             (Some(Value::Object(base)), Value::Object(over)) => merge(base, over),
-            // What a profile refuses, those that extend it refuse too.
+            // A profile also refuses everything that the one it extends refuses.
             (Some(Value::Array(base)), Value::Array(over)) if REFUSING.contains(&key.as_str()) => {
                 let new = over.iter().filter(|it| !base.contains(it)).cloned();
                 let new: Vec<Value> = new.collect();

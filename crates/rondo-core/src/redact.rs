@@ -17,7 +17,7 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// What stands where a secret stood.
+/// Replacement of a secret.
 const MARK: &str = "[redacted]";
 
 /// Secret values, such as keys and passwords, and how to redact them. Cheap to clone.
@@ -78,7 +78,7 @@ impl Secrets {
         };
         let mut new = more.into_iter().filter(is_new).peekable();
         match new.peek() {
-            // What finds them is built once for each set of values.
+            // The matcher that finds them is built once for each set of values.
             None => self.clone(),
             Some(_) => Self::new(self.values.iter().cloned().chain(new)),
         }
@@ -205,7 +205,7 @@ impl fmt::Debug for Secrets {
     }
 }
 
-/// Returns the tool with its results free of secrets; the same one where there are none.
+/// Returns the tool with its results free of secrets; the same one if there are none.
 pub(crate) fn redacted(tool: Arc<dyn Tool>, secrets: &Secrets) -> Arc<dyn Tool> {
     if secrets.is_empty() {
         return tool;

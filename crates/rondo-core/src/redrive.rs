@@ -16,29 +16,29 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::mem::discriminant;
 use std::sync::Arc;
 
-/// Where a turn stood when its records end.
+/// State of a turn at the end of its records.
 #[derive(Debug)]
 pub struct Redriven {
     /// The machine, ready for the next input.
     pub machine: TurnMachine,
-    /// What was asked of the driver and not yet answered.
+    /// Effects that the driver has not completed.
     pub open: Open,
     /// Calls whose beginning is recorded, with what was recorded then.
     pub started: HashMap<CallId, Started>,
     /// How often the open request was sent already.
     pub sent: u32,
-    /// What the machine did to the transcript by itself and no record tells of yet.
+    /// Changes that the machine made to the transcript by itself and that are not recorded yet.
     pub unrecorded: VecDeque<RecordBody>,
-    /// What was told on the way, with its time.
+    /// Events on the way, with their times.
     pub events: Vec<(TimeMs, EventBody)>,
     /// The time of the last record.
     pub last_at: TimeMs,
-    /// Whether the turn's end is recorded.
+    /// Set if the turn's end is recorded.
     pub finished: bool,
 }
 
 impl Redriven {
-    /// Takes the request that was sent and has no reply, for another attempt; none if it is not to be sent again.
+    /// Takes the request that was sent and has no reply, for another attempt; `None` if it is not to be sent again.
     pub(crate) fn take_unanswered(&mut self) -> Option<Box<ModelCall>> {
         if self.open.aborted {
             return None;
@@ -48,7 +48,7 @@ impl Redriven {
         Some(Box::new(call))
     }
 
-    /// Takes what was decided about a call that was cut off: one that a tool is asked about runs again only if nothing
+    /// Takes the decision about a call that was cut off: one that a tool is asked about runs again only if nothing
     /// of it was done.
     fn settled(&mut self, call_id: &CallId, decision: InDoubtDecision, still_running: bool) {
         let running = self.open.running.iter().find(|it| it.call_id == *call_id);
@@ -60,18 +60,18 @@ impl Redriven {
     }
 }
 
-/// What is recorded of a call's beginning.
+/// Record of a call's beginning.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Started {
     /// Its key towards the outside.
     pub idempotency_key: String,
-    /// What the tool noted before it.
+    /// Evidence that the tool noted before it.
     pub evidence: Option<Value>,
-    /// Whether its tool said after a crash that nothing of it was done.
+    /// Set if its tool said after a crash that nothing of it was done.
     pub never_began: bool,
 }
 
-/// What was asked of the driver and not yet answered.
+/// Effects that the driver has not completed.
 #[derive(Debug, Default)]
 pub struct Open {
     /// A request without its reply.
@@ -84,9 +84,9 @@ pub struct Open {
     pub running: Vec<PlannedCall>,
     /// A wait that was not over.
     pub wait: Option<TimeMs>,
-    /// Whether all that runs was told to end.
+    /// Set if all running work was asked to end.
     pub aborted: bool,
-    /// The outcome, where the turn is over.
+    /// The outcome, if the turn is over.
     pub outcome: Option<Box<Outcome>>,
 }
 
@@ -95,7 +95,7 @@ impl Open {
         self.running.iter().any(|it| it.call_id == *call_id)
     }
 
-    /// Takes back the questions whether calls run again: it is decided anew where the turn goes on.
+    /// Takes back the questions whether calls run again: it is decided again if the turn continues.
     pub(crate) fn forget_repeats(&mut self) {
         let (repeats, asks) = std::mem::take(&mut self.asks)
             .into_iter()
@@ -109,9 +109,9 @@ impl Open {
 /// A question without an answer.
 #[derive(Debug)]
 pub struct OpenAsk {
-    /// The call.
+    /// Call in question.
     pub call: PlannedCall,
-    /// Whether it is asked whether a call runs again.
+    /// Set if the question is about running a call again.
     pub is_repeat: bool,
 }
 
@@ -127,7 +127,7 @@ pub enum RedriveError {
     Diverged {
         /// From 0.
         index: usize,
-        /// What was recorded.
+        /// Kind of the record.
         kind: &'static str,
     },
 }
@@ -146,7 +146,7 @@ pub fn redrive(
     let of_turn = |it: &(usize, &Record)| it.1.body.is_of_turn();
     for (index, record) in records.iter().enumerate().filter(of_turn) {
         drive.state.last_at = drive.state.last_at.max(record.at_ms);
-        // What the user said meanwhile entered the transcript with what follows from this record.
+        // Messages that the user sent meanwhile entered the transcript with the effects of this record.
         let rest = records.get(index + 1..).unwrap_or_default();
         drive
             .record(record, rest)
@@ -164,7 +164,7 @@ pub(crate) struct Drive<A> {
     arguments: AsRecorded<A>,
     /// Until the turn has begun.
     history: Option<Transcript>,
-    /// Questions that were open when the turn went on: they are put again.
+    /// Questions that were open when the turn continued: they are put again.
     asked_before: HashSet<CallId>,
 }
 
@@ -370,7 +370,7 @@ impl<A: Arguments> Drive<A> {
         Ok(())
     }
 
-    /// What it is about is taken back; the machine asks for it again as it is then.
+    /// The effect in question is withdrawn; the machine requests it again in its new form.
     fn intercepted(&mut self, at: TimeMs, what: &Interception, rest: &[Record]) -> Step {
         let open = &mut self.state.open;
         match what {
@@ -430,7 +430,7 @@ impl<A: Arguments> Drive<A> {
         Ok(())
     }
 
-    /// Has the request that is held pass the checks before this one: that nothing spoke against it is not recorded.
+    /// Lets the held request pass the checks before this one: that nothing spoke against it is not recorded.
     fn pass_until(&mut self, at: TimeMs, until: RequestCheck) {
         while let Some(check) = self.state.machine.held_request().map(|it| it.check)
             && check < until
@@ -446,7 +446,7 @@ impl<A: Arguments> Drive<A> {
         }
     }
 
-    /// The machine has asked by itself, unless the turn goes on: then the question is put again, or a call is asked
+    /// The machine has asked by itself, unless the turn continues: then the question is put again, or a call is asked
     /// about that was taken to be running.
     fn asked(
         &mut self,
@@ -475,7 +475,7 @@ impl<A: Arguments> Drive<A> {
         Ok(())
     }
 
-    /// The request that was to be sent is made anew.
+    /// The request that was about to be sent is made again.
     fn equipped(&mut self, at: TimeMs, tools: &Arc<Vec<ToolSpec>>) -> Step {
         if !self.state.machine.holds_request_of_step() {
             return Err("a change of the tools");
@@ -503,7 +503,7 @@ impl<A: Arguments> Drive<A> {
     /// The first message begins the turn; later ones were taken with the record before them.
     fn said(&mut self, at: TimeMs, message: &Message, rest: &[Record]) -> Step {
         if let Some(history) = self.history.take() {
-            // What was said before the turn's first request went into that.
+            // Messages before the turn's first request went into that.
             self.steer(at, rest);
             let (history, message) = paired_with(history, Arc::new(message.clone()));
             self.input(at, Input::Begin { history, message });
@@ -517,7 +517,7 @@ impl<A: Arguments> Drive<A> {
         if !is_held && self.state.open.model.is_none() {
             return Err("a request");
         }
-        // What another model replied must not pass for this one's.
+        // A reply of another model must not pass for this one's.
         if self.state.machine.model().full_name() != model {
             return Err("a request to this model");
         }
@@ -602,7 +602,7 @@ impl<A: Arguments> Drive<A> {
                     open.running.push(*call);
                 }
             }
-            // What the gate says of them is not recorded, but what comes of that is.
+            // The gate's decision about them is not recorded, but its effect is.
             Action::RunTools(calls) | Action::JudgeAgain(calls) => open.running.extend(calls),
             Action::RepeatCall(call) => open.running.push(*call),
             Action::Wait { until } => open.wait = Some(until),

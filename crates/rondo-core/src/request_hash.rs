@@ -25,15 +25,15 @@ pub(crate) struct RequestHasher {
     listed: usize,
 }
 
-/// What is recorded of a request.
+/// Recorded hashes of a request.
 pub(crate) struct RequestHash {
     /// SHA-256 over everything in the request, in hex.
     pub(crate) whole: String,
-    /// Where it differs from another.
+    /// Hashes of its parts, which show where it differs from another.
     pub(crate) parts: RequestParts,
 }
 
-/// What is left of a request without its conversation, prompt and tools.
+/// Rest of a request without its conversation, prompt and tools.
 #[derive(Serialize)]
 pub(crate) struct Rest<'a> {
     model: &'a str,
@@ -53,8 +53,8 @@ impl<'a> Rest<'a> {
     }
 }
 
-/// What a hash covers of a tool: what all versions of the records know. What else a spec says no model reads, so
-/// records of before it was known have the same hash.
+/// Hashed part of a tool: the fields that all versions of the records know. No model reads the other fields of a spec,
+/// so older records have the same hash.
 #[derive(Serialize)]
 struct HashedTool<'a> {
     name: &'a str,
@@ -88,7 +88,7 @@ pub(crate) fn hashed_tools(tools: &[ToolSpec]) -> impl Serialize + '_ {
 }
 
 impl RequestHasher {
-    /// Leaves out so many messages from what is listed: they are told of elsewhere.
+    /// Leaves out so many messages from the list: they are recorded elsewhere.
     pub(crate) fn skip(&mut self, messages: usize) {
         self.listed = self.listed.max(messages);
     }

@@ -104,7 +104,7 @@ pub trait Maintenance: Send + Sync {
     /// Checks every record of a session: its place, its hash, its body.
     ///
     /// # Errors
-    /// When there is no such session or the storage fails. Damage is no error here.
+    /// When there is no such session or the storage fails. Damage is not an error here.
     fn check(&self, session: &SessionId) -> Result<Report, StoreError>;
 
     /// Checks a session, restores what can be restored, and cuts off everything from the first record on that stays
@@ -124,7 +124,7 @@ pub trait Maintenance: Send + Sync {
     /// Reads an exported session, under its own id or another. It is marked as imported, and so are its forks.
     ///
     /// # Errors
-    /// When a line is no record or does not follow the one before it, the id is taken or cannot be one, or reading or
+    /// When a line is not a record or does not follow the one before it, the id is taken or cannot be one, or reading or
     /// writing fails; then nothing is imported.
     fn import(
         &self,
@@ -157,22 +157,22 @@ pub trait Maintenance: Send + Sync {
 pub struct Defect {
     /// The first record that is wrong.
     pub seq: Seq,
-    /// What is wrong with it.
+    /// Description of the damage.
     pub reason: String,
 }
 
-/// What a check of a session found.
+/// Findings of a check of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Report {
     /// The session.
     pub session: SessionId,
     /// Records that are sound, from the first on.
     pub sound: u64,
-    /// What is wrong, if anything; nothing behind it was checked.
+    /// First defect, if any; nothing behind it was checked.
     pub defect: Option<Defect>,
     /// How many records a repair restored: those in which one bit was changed.
     pub mended: u32,
-    /// What a repair cut off from the first damaged record on, in this session and in its forks.
+    /// Removed records, from the first damaged one on, in this session and in its forks.
     pub cut: Vec<Cut>,
 }
 
@@ -181,7 +181,7 @@ pub struct Report {
 pub struct Cut {
     /// The session that lost them: the one that was repaired, or a fork of it.
     pub session: SessionId,
-    /// Where they were put; `None` if there were none or the store is in memory.
+    /// File with the removed records; `None` if there were none or the store is in memory.
     pub saved: Option<PathBuf>,
 }
 
@@ -190,9 +190,9 @@ pub struct Cut {
 pub struct Imported {
     /// The session.
     pub session: SessionId,
-    /// Its records.
+    /// Number of records.
     pub records: u64,
-    /// Whether its end is missing: the last line was cut short and left out, or there are fewer records than the file
+    /// Set if its end is missing: the last line was cut short and left out, or there are fewer records than the file
     /// announces.
     pub torn: bool,
     /// How many records the file announces; `None` for files of earlier versions.
@@ -202,7 +202,7 @@ pub struct Imported {
     pub directory: String,
 }
 
-/// What a store need not keep.
+/// Sessions that a store need not keep.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Retention {
     /// Sessions that were last written before this.
@@ -211,7 +211,7 @@ pub struct Retention {
     pub keep_bytes: Option<u64>,
 }
 
-/// What was saved of a malformed store.
+/// Readable part of a malformed store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Salvaged {
     /// The file as it was.

@@ -17,7 +17,7 @@ pub struct Toolbox {
     secrets: Option<Secrets>,
 }
 
-/// What is known of tools without the tools themselves.
+/// Specs of tools, without the tools themselves.
 #[derive(Default)]
 struct Specs {
     /// Each with the place of its tool.
@@ -25,7 +25,7 @@ struct Specs {
     schemas: Arc<Schemas>,
 }
 
-/// Has toolboxes whose specs are equal, as those of most turns of a program are, hold them once, with their compiled
+/// Lets toolboxes whose specs are equal, as those of most turns of a program are, hold them once, with their compiled
 /// schemas. Clones share the same ones.
 #[derive(Clone, Default)]
 pub struct SharedSpecs(Arc<Mutex<Vec<Arc<Specs>>>>);
@@ -116,7 +116,7 @@ impl Toolbox {
                 let secrets = self.secrets.clone();
                 (Self { secrets, ..toolbox }, left_out)
             }
-            // A tool that names itself anew each time.
+            // A tool that names itself again each time.
             Err(_) => (self.clone(), names.into_iter().collect()),
         }
     }

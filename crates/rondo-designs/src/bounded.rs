@@ -1,7 +1,7 @@
 //! Calls that end at their limit, whatever their tool does.
 //!
-//! A turn that is recorded waits for a call that was told to end, so that the record says what the call did. The designs
-//! `stream` and `hub` record nothing and promise the limit itself: here a call is told to end and then left behind.
+//! A recorded turn waits for a call that was asked to end, so that the record says what the call did. The designs
+//! `stream` and `hub` record nothing and promise the limit itself: here a call is asked to end and then left behind.
 
 use async_trait::async_trait;
 use rondo_core::ports::CallEnd;
@@ -16,7 +16,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-/// How long a call that was told to end may take to return an error of its own.
+/// How long a call that was asked to end may take to return an error of its own.
 const END_GRACE: Duration = Duration::from_millis(50);
 /// How long a call that was left behind may take to end what it began.
 const TEARDOWN: Duration = Duration::from_secs(5);
@@ -24,7 +24,7 @@ const TEARDOWN: Duration = Duration::from_secs(5);
 /// A tool whose calls end at their limit and when they are cancelled. A result that comes later is dropped.
 pub(crate) struct BoundedTool {
     pub(crate) tool: Arc<dyn Tool>,
-    /// Whether calls of a tool that does not declare it may run beside others.
+    /// Lets calls of a tool that does not declare it run beside others.
     pub(crate) shares_undeclared: bool,
 }
 
@@ -51,7 +51,7 @@ impl Tool for BoundedTool {
         let work = async move {
             match tool.run(invocation).await {
                 CallEnd::Done(outcome) => outcome,
-                // Nothing here is recorded, so no call can go on in another turn.
+                // Nothing here is recorded, so no call can continue in another turn.
                 CallEnd::Waiting { .. } => ToolOutcome::error(
                     ToolErrorCode::Failed,
                     "the call waits for another session, which this loop cannot do",
@@ -62,7 +62,7 @@ impl Tool for BoundedTool {
     }
 }
 
-/// What ends a call.
+/// Conditions that end a call.
 struct Bounds {
     begun: Instant,
     limit: Option<Duration>,
@@ -78,7 +78,7 @@ impl Bounds {
         }
     }
 
-    /// Returns what the work returned in time, or the error that its call ends with.
+    /// Returns the result of the work if it came in time, or the error that its call ends with.
     ///
     /// The work is a task of its own, so that a thread that it blocks is not the one that watches its limit.
     async fn hold<W>(self, work: W) -> Result<ToolOutcome, ToolOutcome>

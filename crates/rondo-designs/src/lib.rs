@@ -12,7 +12,7 @@
 //! - [`hub`]: a chat gateway's agent, with sessions and a workspace.
 //!
 //! The designs ask no one before a tool runs: what a program registers may be called. Each loop
-//! takes a [`Gate`](rondo_core::Gate) where that is too much.
+//! takes a [`Gate`](rondo_core::Gate) if that is too much.
 #![warn(missing_docs)]
 
 pub mod hub;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tokio_util::sync::CancellationToken;
 
-/// What a design's own words come down to.
+/// A run in the terms of all designs.
 pub(crate) struct Run {
     pub(crate) model: Arc<dyn Model>,
     pub(crate) tools: Toolbox,
@@ -88,7 +88,7 @@ impl Run {
     }
 }
 
-/// What a parked turn would be to a design: their approver answers at once, so that there is none.
+/// Parked turns have no form in a design: their approver answers at once, so that there are none.
 fn parked() -> Outcome {
     let message = "the turn waits for an answer that the design has no way to give";
     Outcome::failed(ModelError::new(ErrorClass::Internal, message))

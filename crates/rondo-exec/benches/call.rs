@@ -1,7 +1,7 @@
-//! What it costs to run a command under a supervisor, next to running it bare, one after the other.
+//! Cost of running a command under a supervisor, next to running it bare, one after the other.
 //!
 //! Prints lines of a name and figures, separated by tabs: of `bare` and `call` the nanoseconds of the median and of the
-//! fastest, and of the processor for each, all processes together, where the system counts that; with `, later` those of
+//! fastest, and of the processor for each, all processes together, if the system counts that; with `, later` those of
 //! commands that do not follow at once, also of one that only looks and of one that writes; of `running` the bytes of
 //! memory that a call's supervisor and guard have to themselves while it runs. `cargo xtask bench --call` makes a table
 //! of it.
@@ -32,7 +32,7 @@ const ROUNDS: usize = 300;
 const WARM_UP: usize = 10;
 /// Commands of each kind between which time passes.
 const LATER_ROUNDS: usize = 100;
-/// What passes between two calls of a turn, at the least.
+/// Least pause between two calls of a turn.
 const PAUSE: Duration = Duration::from_millis(10);
 /// A file system in memory.
 const MEMORY: &str = "/dev/shm";
@@ -128,7 +128,7 @@ impl Figures {
     }
 }
 
-/// Returns what this process and all that it started have used of the processor, where it could be put into a control
+/// Returns the processor time of this process and all that it started, if it could be put into a control
 /// group of its own.
 fn processor() -> Option<Duration> {
     static GROUP: OnceLock<Option<PathBuf>> = OnceLock::new();

@@ -1,4 +1,4 @@
-//! What the model reads of what the sandbox refused.
+//! Messages to the model about refusals of the sandbox.
 //!
 //! The record of a call has its result as the model read it and no other field for the sandbox, so [`changed_protected`] and
 //! [`sandbox_note`] find the parts of the text again by `CHANGED` and `ASK`, which are therefore never reworded.
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// What programs write if the kernel refuses something. The kernel tells nobody else.
+/// Messages of programs if the kernel refuses something. The kernel reports it to no one else.
 const REFUSED: [&str; 11] = [
     // Files that are bound over themselves, such as `.git/config`, cannot be replaced.
     "Device or resource busy",
@@ -28,7 +28,7 @@ const REFUSED: [&str; 11] = [
     "permission denied",
     "operation not permitted",
 ];
-/// What programs write if they reach no other machine.
+/// Messages of programs that reach no other machine.
 const UNREACHED: [&str; 25] = [
     // Cargo and pip are told to be offline, and then say that there is no such package.
     "could not be found in registry index",
@@ -42,7 +42,7 @@ const UNREACHED: [&str; 25] = [
     "NO_OFFLINE_META",
     "NO_OFFLINE_TARBALL",
     "Is the docker daemon running",
-    // What an earlier command served ended with it.
+    // A server that an earlier command started ended with it.
     "Couldn't connect to server",
     "Network is unreachable",
     "network is unreachable",
@@ -59,7 +59,7 @@ const UNREACHED: [&str; 25] = [
     "--offline",
     "offline mode",
 ];
-/// What programs write if something is not there.
+/// Messages of programs that miss something.
 const MISSING: [&str; 6] = [
     "No such file or directory",
     "ENOENT",
@@ -68,7 +68,7 @@ const MISSING: [&str; 6] = [
     "does not exist",
     "is not write-able",
 ];
-/// What `git` writes if it cannot change the settings of a repository; some of its commands go on and succeed.
+/// Messages of `git` if it cannot change the settings of a repository; some of its commands continue and succeed.
 const SETTINGS_KEPT: [&str; 3] = [
     "could not write config file",
     "could not lock config file",
@@ -76,9 +76,9 @@ const SETTINGS_KEPT: [&str; 3] = [
 ];
 /// A program that sets up hooks of `git` when packages are installed, by a setting of the repository. It succeeds if it cannot.
 const HUSKY: &str = "husky";
-/// Where other such programs write hooks.
+/// Directory of hooks of other such programs.
 const HOOKS: &str = ".git/hooks";
-/// What programs write for which there is another way, and that way.
+/// Messages of programs for which there is another way, and that way.
 const KNOWN: [(&str, &str); 4] = [
     (
         "Unable to find a suitable destination",
@@ -99,15 +99,15 @@ const KNOWN: [(&str, &str); 4] = [
          does not, so use `mv` and `git add`",
     ),
 ];
-/// What the lines have in them of a package manager of the system, which fails for an ordinary user anywhere.
+/// Parts of lines of a system package manager, which fails for an ordinary user anywhere.
 const OF_SYSTEM: [&str; 4] = [
     "/var/lib/dpkg",
     "/var/lib/apt",
     "/var/cache/apt",
     "are you root?",
 ];
-/// What is written in no ordinary output, so that it counts after a success too: a later command of the same line may have
-/// succeeded.
+/// Messages that occur in no ordinary output, so that they count after a success too: a later command of the same line
+/// may have succeeded.
 const CERTAIN: [&str; 6] = [
     "Read-only file system",
     "read-only file system",
@@ -116,7 +116,7 @@ const CERTAIN: [&str; 6] = [
     "Temporary failure in name resolution",
     "dns error",
 ];
-/// What `git` writes if a commit cannot be signed.
+/// Messages of `git` if a commit cannot be signed.
 const UNSIGNED: [&str; 2] = ["gpg failed to sign", "failed to write commit object"];
 /// Commands of `git` that run hooks.
 const HOOKED: [&str; 10] = [
@@ -131,15 +131,15 @@ const HOOKED: [&str; 10] = [
     "revert",
     "switch",
 ];
-/// Programs that go through a directory that they are not told of.
+/// Programs that go through a directory that is not among their arguments.
 const WALKERS: [&str; 7] = ["ack", "ag", "du", "fd", "find", "rg", "tree"];
 /// Commands of `git` that go through the working tree.
 const OF_TREE: [&str; 9] = [
     "add", "checkout", "clean", "commit", "diff", "grep", "restore", "stash", "status",
 ];
-/// What is said first if something protected was changed.
+/// Beginning of the message if something protected was changed.
 const CHANGED: &str = "the sandbox protects what the command changed: ";
-/// What it ends with.
+/// End of the message.
 const ASK: &str = ". If it needs more, call it with";
 /// Things that were put back and are named.
 const NAMED_MAX: usize = 8;
@@ -147,7 +147,7 @@ const NAMED_MAX: usize = 8;
 /// Files that are gone and are named, and so many that are hidden.
 const LOST_NAMED_MAX: usize = 5;
 
-/// Returns what is said of a command that the sandbox refused something, or seems to have.
+/// Returns the note for a command that the sandbox refused something, or seems to have.
 pub(crate) fn said(status: &CallStatus) -> Option<String> {
     let mode = status.sandbox?;
     let lost = of_lost(&status.lost);
@@ -224,17 +224,18 @@ fn is_refused(printed: &str) -> bool {
     lines.any(|line| has(line, &REFUSED))
 }
 
-/// Returns what a result of a command says of protected files that the command changed, for a person to read as well. It may be
+/// Returns the note in a command's result about protected files that the command changed, for a person to read as well.
+/// It may be
 /// the text of an error, which has the details of it in its second line.
 #[must_use]
 pub fn changed_protected(result: &Value) -> Option<String> {
     let said = for_person(result)?;
-    // Other sentences may stand before it.
+    // Other sentences may be before it.
     Some(said.get(said.find(CHANGED)?..)?.to_owned())
 }
 
-/// Returns what a result of a command says of the sandbox besides [`changed_protected`]: what it refused or hid, as far as
-/// that can be known. What the model may do about it is left out.
+/// Returns the note in a command's result about the sandbox besides [`changed_protected`]: what it refused or hid, as
+/// far as that can be known. Advice for the model is left out.
 #[must_use]
 pub fn sandbox_note(result: &Value) -> Option<String> {
     let said = for_person(result)?;
@@ -272,7 +273,7 @@ fn names_home(text: &str) -> bool {
     home.is_some_and(|it| it.len() > 1 && text.contains(it))
 }
 
-/// Says which hooks of `git` did not run in a sandbox, if a command may have been to run some.
+/// Names the hooks of `git` that did not run in a sandbox, if a command may have been to run some.
 #[cfg(target_os = "linux")]
 pub(crate) fn of_hooks(spec: &SandboxSpec, directory: &Path, command: &str) -> Option<String> {
     let words: Vec<&str> = command
@@ -296,8 +297,9 @@ pub(crate) fn of_hooks(_: &SandboxSpec, _: &Path, _: &str) -> Option<String> {
     None
 }
 
-/// Says which files of its directories the sandbox hides, if a command names them, one of the directories above them, or what
-/// it wrote does if it failed, or if it goes through its own directory. To the command they are empty, or cannot be read.
+/// Names the files of its directories that the sandbox hides, if a command names them or a directory above them, if its
+/// output does and it failed, or if it goes through its own directory. To the command they are empty, or cannot be
+/// read.
 pub(crate) fn of_hidden(
     spec: &SandboxSpec,
     directory: &Path,
@@ -323,7 +325,7 @@ pub(crate) fn of_hidden(
         let shown = hidden.strip_prefix(root).unwrap_or(hidden);
         (is_named || is_printed).then(|| format!("`{}`", shown_path(shown)))
     });
-    // What an ignore file and a rule hide is there twice.
+    // Files that an ignore file and a rule hide are there twice.
     let hidden: BTreeSet<String> = hidden.collect();
     let more = match hidden.len().saturating_sub(LOST_NAMED_MAX) {
         0 => String::new(),
@@ -338,7 +340,8 @@ pub(crate) fn of_hidden(
     })
 }
 
-/// Returns what words of a command would name, and its own directory if it goes through that. Nothing is looked up: a disk
+/// Returns the paths that words of a command would name, and its own directory if it goes through that. Nothing is
+/// looked up: a disk
 /// may hang.
 fn places_named(directory: &Path, command: &str) -> Vec<PathBuf> {
     let ends_word = |it: char| it.is_whitespace() || "'\"`;|&<>(){}$=:".contains(it);
@@ -353,7 +356,7 @@ fn places_named(directory: &Path, command: &str) -> Vec<PathBuf> {
     places.map(|it| directory.join(it)).collect()
 }
 
-/// Says which of these variables a command names that did not get them, or its output if it failed.
+/// Names those of these variables that a command, or its output if it failed, names and did not get.
 pub(crate) fn of_variables(kept: &[OsString], status: &CallStatus) -> Option<String> {
     let has_failed = status.exit_code != Some(0);
     let output = has_failed.then_some(&status.stdout);
@@ -402,7 +405,7 @@ pub(crate) fn add(outcome: &mut ToolOutcome, sentence: &str) {
     result.insert("sandbox".to_owned(), said.into());
 }
 
-/// Says which files are gone after a command.
+/// Names the files that are gone after a command.
 fn of_lost(lost: &[String]) -> Option<String> {
     let named: Vec<String> = lost
         .iter()
@@ -424,7 +427,7 @@ fn of_lost(lost: &[String]) -> Option<String> {
     })
 }
 
-/// Says what is protected and was changed.
+/// Names the protected files that were changed.
 fn of_undone(undone: &[Undone]) -> Option<String> {
     let named = undone.iter().take(NAMED_MAX).map(|it| {
         let path = shown_path(&it.path);
@@ -435,8 +438,8 @@ fn of_undone(undone: &[Undone]) -> Option<String> {
         let reason = it.reason.as_ref();
         let reason = reason.map_or_else(String::new, |reason| format!(" ({reason})"));
         match it.is_restored {
-            true => format!("`{path}`{reason} is as it was before{aside}"),
-            false => format!("`{path}`{reason} could not be put back{aside}"),
+            true => format!("`{path}`{reason} was restored{aside}"),
+            false => format!("`{path}`{reason} could not be restored{aside}"),
         }
     });
     let named: Vec<String> = named.collect();
@@ -664,7 +667,7 @@ mod tests {
         assert!(!text.contains("and 1 more"), "{text}");
         status.undone.push(status.undone[0].clone());
         assert!(said(&status).unwrap().contains("and 1 more"));
-        // Of more than these nobody has the number.
+        // Of more than these the number is not known.
         status.undone = vec![status.undone[0].clone(); UNDONE_MAX];
         let said = said(&status).unwrap();
         assert!(said.contains("and at least 992 more"), "{said}");

@@ -1,12 +1,12 @@
-//! What commands find in their environment.
+//! Environment of commands.
 
 use rondo_policy::{CommandEnvironment, Variables};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 
-/// Returns what a command finds in its environment: of `variables`, or of those of this process if there are none, what the
-/// rules do not withhold, and what they set. A command in the sandbox gets of these only what the sandbox passes and what the
-/// user names.
+/// Returns the environment of a command: of `variables`, or of those of this process if there are none, those that the
+/// rules do not withhold, and those that they set. A command in the sandbox gets of these only those that the sandbox
+/// passes and those that the user names.
 pub(crate) fn variables_from_env(
     rules: &CommandEnvironment,
     variables: Option<&Variables>,

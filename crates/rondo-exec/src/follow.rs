@@ -23,13 +23,13 @@ pub(crate) enum Cut {
     Cancelled,
 }
 
-/// What became of a command.
+/// End of a command.
 pub(crate) enum Followed {
     /// It ended, and so did what it started.
     Ended(Box<CallStatus>),
     /// It was not started.
     Refused(StartError),
-    /// Its supervisor is gone. What it started was ended.
+    /// Its supervisor is gone. The processes it started were ended.
     Lost { cause: StartError, cut: Option<Cut> },
 }
 
@@ -81,7 +81,7 @@ pub(crate) async fn follow(
     Followed::Lost { cause, cut }
 }
 
-/// Has the command ended when its time is up or it is told to; by its supervisor, or without it where
+/// Ends the command when its time is up or the agent says so; by its supervisor, or without it where
 /// that does not answer.
 async fn watch(
     mut ender: Ender,

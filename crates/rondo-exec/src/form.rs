@@ -1,4 +1,4 @@
-//! What the calls of the tool are given: a line for a shell, or a program and its arguments.
+//! Arguments of the tool's calls: a line for a shell, or a program and its arguments.
 
 use crate::ExecTool;
 use crate::outcome::{Refusal, invalid};
@@ -10,7 +10,7 @@ pub(crate) const SHELL_COMMAND: &str = "The shell command to execute";
 const COMMAND_MISSING: &str = "exec tool requires 'command' argument as string";
 const ARGV_MISSING: &str = "`argv` must be a list of strings: a program and its arguments. Commands run without a shell here";
 
-/// What a call is given.
+/// Input of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Form {
     /// A line for a shell, with options.
@@ -21,7 +21,7 @@ pub(crate) enum Form {
     Argv,
 }
 
-/// What a call runs.
+/// Program of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Program {
     /// The command as a shell would read it.
@@ -73,10 +73,10 @@ impl Form {
         object(properties, name)
     }
 
-    /// Reads what a call runs.
+    /// Reads the program of a call from its arguments.
     ///
     /// # Errors
-    /// When it is not of this form. What is judged is the line, so a call that has both a line and words is refused.
+    /// When it is not of this form. The gate judges the line, so a call that has both a line and words is refused.
     pub(crate) fn program(self, arguments: &Value) -> Result<Program, Refusal> {
         let program = match self {
             Self::Line | Self::BareLine(_) => {

@@ -1,4 +1,4 @@
-//! Calls that were interrupted by a crash of the agent: what became of their commands.
+//! Calls that were interrupted by a crash of the agent, and the state of their commands.
 
 use crate::outcome::outcome;
 use rondo_core::ports::{InterruptedCall, Reconciled};
@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// The bound on interrupted calls whose commands were found running and that were not waited for yet.
 const FOUND_RUNNING_MAX: usize = 1024;
 
-/// Returns what will show, after a crash, whether a command was run: where its files are kept. If the key of its call is
+/// Returns the evidence that shows, after a crash, whether a command was run: the directory of its files. If the key of
+/// its call is
 /// known, a file says from now on that it was not.
 pub(crate) fn evidence(state_dir: &Path, key: Option<&str>) -> Option<Value> {
     let whereabouts = match key {
@@ -21,7 +22,7 @@ pub(crate) fn evidence(state_dir: &Path, key: Option<&str>) -> Option<Value> {
     serde_json::to_value(whereabouts?).ok()
 }
 
-/// Calls that were found running, and that a call with the same key goes on with.
+/// Calls that were found running, and that a call with the same key continues with.
 ///
 /// Only those: a key alone does not tell a call that is repeated after a crash from a call of
 /// another session that happens to have its name.
@@ -29,7 +30,7 @@ pub(crate) fn evidence(state_dir: &Path, key: Option<&str>) -> Option<Value> {
 pub(crate) struct CallsFoundRunning(Arc<Mutex<BTreeSet<String>>>);
 
 impl CallsFoundRunning {
-    /// Finds out what became of a command that an earlier process started.
+    /// Finds out the state of a command that an earlier process started.
     pub(crate) async fn reconcile(&self, state_dir: &Path, call: &InterruptedCall) -> Reconciled {
         let key = &call.idempotency_key;
         if !CallSpec::is_key(key) {
@@ -43,7 +44,7 @@ impl CallsFoundRunning {
                 Reconciled::NotDone
             }
             Known::Lost { mark: Some(mark) } => {
-                // The user or the model looks at its effects next, so what is left of it must not go on meanwhile.
+                // The user or the model looks at its effects next, so what is left of it must not continue meanwhile.
                 end_orphans(mark).await;
                 Reconciled::Unknown
             }

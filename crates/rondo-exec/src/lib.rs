@@ -1,7 +1,7 @@
 //! The tool that runs commands, and the user's own shell.
 //!
 //! A command never runs as a child of the big process: it runs under a small supervisor, the same
-//! binary started anew, so that starting costs the same however much memory the agent holds and so
+//! binary started again, so that starting costs the same however much memory the agent holds and so
 //! that a process is left to end the command and to record its end when the agent dies.
 #![warn(missing_docs)]
 

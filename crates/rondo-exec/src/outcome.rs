@@ -17,12 +17,12 @@ pub(crate) type Refusal = Box<ToolError>;
 pub(crate) struct TimeLimit {
     /// The bound that counts.
     pub(crate) limit: Duration,
-    /// What the call asked for, if that is more than it may have.
+    /// Requested time limit, if it exceeds the allowed one.
     pub(crate) asked: Option<Duration>,
 }
 
 impl TimeLimit {
-    /// Says that the command's time was up, and which bound it met.
+    /// Describes the time limit that the command exceeded.
     fn exceeded(self) -> String {
         let limit = seconds(self.limit);
         match self.asked {
@@ -36,7 +36,7 @@ impl TimeLimit {
     }
 }
 
-/// Returns what a call returns whose command has ended.
+/// Returns the outcome of a call whose command has ended.
 ///
 /// `time` is unknown of a command that an earlier process started.
 pub(crate) fn outcome(status: CallStatus, time: Option<TimeLimit>) -> ToolOutcome {
@@ -77,7 +77,7 @@ pub(crate) fn outcome(status: CallStatus, time: Option<TimeLimit>) -> ToolOutcom
     })
 }
 
-/// Says which bound ended a command.
+/// Describes the limit that ended a command.
 fn of_exceeded(exceeded: Exceeded) -> String {
     match exceeded {
         Exceeded::Memory(bytes) => format!(
@@ -104,7 +104,7 @@ fn said(cut: Cut, time: Option<TimeLimit>) -> (ToolErrorCode, String) {
     }
 }
 
-/// Returns what a call returns whose command was ended without its supervisor.
+/// Returns the outcome of a call whose command was ended without its supervisor.
 pub(crate) fn cut_off(cut: Cut, time: TimeLimit) -> Refusal {
     let (code, message) = said(cut, Some(time));
     refusal(code, message)
@@ -144,7 +144,7 @@ fn render(status: CallStatus, spill: Option<&String>) -> Value {
     Value::Object(result)
 }
 
-/// Says which program wanted something that nobody types.
+/// Names the program that wanted input from a user.
 fn prompted(prompt: &Prompt) -> String {
     let Prompt { program, text, .. } = prompt;
     let shown = match text.is_empty() {
@@ -153,17 +153,15 @@ fn prompted(prompt: &Prompt) -> String {
     };
     match prompt.is_ended {
         true => format!(
-            "`{program}` waited for keys on the terminal{shown}, where nobody types, and was ended. Run it without its screen, \
-             or another program"
+            "`{program}` waited for key presses on the terminal{shown}, which has no user, and was ended. Run it without its full screen, or run another program"
         ),
         false => format!(
-            "`{program}` waited for input on the terminal{shown}, where nobody types, and was given the end of input. Pass what \
-             it asks for as an option, a file or a variable"
+            "`{program}` waited for input on the terminal{shown}, which has no user, and was given the end of input. Pass the input as an option, a file or a variable"
         ),
     }
 }
 
-/// Says what the model may take for running.
+/// Describes the processes that the model may take for running.
 fn left_running(count: u32) -> String {
     let what = match count {
         1 => "a process running, which was ended with it".to_owned(),
@@ -172,7 +170,7 @@ fn left_running(count: u32) -> String {
     format!("the command left {what}: nothing keeps running in the background after a call")
 }
 
-/// Returns what a call returns whose command was not run.
+/// Returns the outcome of a call whose command was not run.
 pub(crate) fn could_not_run(err: &StartError) -> Refusal {
     let cause = err
         .source()

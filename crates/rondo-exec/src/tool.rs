@@ -44,15 +44,15 @@ pub struct ExecTool {
     begun: Arc<AtomicU32>,
 }
 
-/// The bound on the memory of a command that runs unasked, in bytes: nobody has said that it may take more.
+/// The bound on the memory of a command that runs without asking, in bytes: the user has not allowed more.
 const LOOKING_BYTES_MAX: u64 = 1 << 30;
 
-/// What a call may reach.
+/// Access of a call.
 #[derive(Default)]
 struct Reach {
     /// Everything if there is none.
     spec: Option<SandboxSpec>,
-    /// Whether it runs unasked because it only looks.
+    /// Set if it runs without asking because it is read-only.
     is_looking: bool,
 }
 
@@ -62,19 +62,19 @@ const TIDIED_EVERY: u32 = 16;
 /// How commands are run.
 #[derive(Debug, Clone)]
 pub struct ExecOptions {
-    /// What is started as supervisor.
+    /// Program to start as supervisor.
     pub supervisor: SupervisorCommand,
-    /// Where commands run unless they say otherwise; absolute.
+    /// Default directory of commands; absolute.
     pub directory: PathBuf,
-    /// What takes the place of [`Self::directory`], and of this process's environment beneath
-    /// [`Self::environment`], from each call on: where the user's shell is.
+    /// Directory and environment of the user's shell, used from each call on in place of [`Self::directory`] and of
+    /// this process's environment beneath [`Self::environment`].
     pub workdir: Option<Workdir>,
-    /// Where status files and whole outputs are kept; made where it is not there.
+    /// Directory of status files and whole outputs; created if missing.
     pub state_dir: PathBuf,
-    /// Whether they are kept, which is the default. Where they are not, nothing of a call is on the
-    /// disk: what is too long for the model is left out, and a call cannot be found again.
+    /// Keeps them, which is the default. If not set, nothing of a call is on the
+    /// disk: output that is too long for the model is left out, and a call cannot be found again.
     pub is_kept: bool,
-    /// How long a command may go on when its agent was killed. A session that can be resumed then
+    /// How long a command may continue when its agent was killed. A session that can be resumed then
     /// finds it again; zero, the default, ends it with its agent.
     pub outlive: Duration,
     /// How long a command may run when neither the call nor the turn says.
@@ -84,22 +84,22 @@ pub struct ExecOptions {
     /// The bound on the file that holds a whole output, in bytes.
     pub spill_bytes_max: u64,
     /// The bound on the memory of all processes of a command, in bytes; `None`, the default, for half of the machine's, and
-    /// at least 2 GiB. A command that runs unasked has at most 1 GiB.
+    /// at least 2 GiB. A command that runs without asking has at most 1 GiB.
     pub memory_bytes_max: Option<u64>,
-    /// What commands find in their environment.
+    /// Environment of commands.
     pub environment: Arc<CommandEnvironment>,
     /// The terminal they see.
     pub pty: PtySize,
-    /// What they may reach; everything where there is nothing.
+    /// Limits of their access; `None` for no limits.
     pub sandbox: Option<SandboxSpec>,
-    /// What they may reach from when it is set on, in place of [`Self::sandbox`].
+    /// Limits of their access once they are set, in place of [`Self::sandbox`].
     pub chosen_sandbox: Option<Arc<OnceLock<SandboxSpec>>>,
-    /// Counts what commands reach of other machines, where that is known: what is printed meanwhile is from outside.
+    /// Counts what commands reach of other machines, if that is known: what is printed meanwhile is from outside.
     pub reached: Option<Reached>,
-    /// What those may reach that the gate allowed because they only look, where the system enforces it; the same as
-    /// others where there is nothing.
+    /// Limits for calls that the gate allowed because they are read-only, if the system enforces them; `None` for the
+    /// same limits as others.
     pub looking: Option<(LookingCalls, SandboxSpec)>,
-    /// What is kept out of their output, live or kept, and out of what is kept of them.
+    /// Secrets to remove from their output, live or kept, and from their records.
     pub secrets: Secrets,
 }
 
@@ -125,7 +125,7 @@ impl std::fmt::Debug for Reached {
 }
 
 impl ExecOptions {
-    /// What [`Self::outlive`] is for sessions that can be resumed: a working day.
+    /// Value of [`Self::outlive`] for sessions that can be resumed: a working day.
     pub const OUTLIVE: Duration = Duration::from_hours(8);
     /// The default of [`Self::timeout`].
     pub const TIMEOUT: Duration = Duration::from_mins(1);
@@ -165,7 +165,7 @@ impl ExecOptions {
         workdir.unwrap_or_else(|| self.directory.clone())
     }
 
-    /// Returns what commands may reach now; none where they reach everything.
+    /// Returns the current sandbox of commands; `None` if they reach everything.
     fn sandbox_now(&self) -> Option<&SandboxSpec> {
         let chosen = self.chosen_sandbox.as_ref().and_then(|it| it.get());
         chosen.or(self.sandbox.as_ref())
@@ -304,7 +304,7 @@ impl ExecTool {
         }
     }
 
-    /// Returns what a call may reach.
+    /// Returns the reach of a call.
     async fn sandbox(&self, invocation: &ToolInvocation) -> Reach {
         let arguments = &invocation.arguments;
         if arguments.get(OUTSIDE_SANDBOX) == Some(&Value::Bool(true)) {
@@ -365,7 +365,7 @@ impl ExecTool {
         }
     }
 
-    /// Says which hooks of `git` and which files the sandbox hid from a command, if it may have been about them.
+    /// Names the hooks of `git` and the files that the sandbox hid from a command, if it may have needed them.
     async fn hidden_from(
         &self,
         invocation: &ToolInvocation,
@@ -389,7 +389,7 @@ impl ExecTool {
         ]
     }
 
-    /// Says which variables of the user a command in the sandbox did not get, if the command or what it wrote names them.
+    /// Names the user's variables that a command in the sandbox did not get, if the command or its output names them.
     fn missed_variables(&self, status: &CallStatus) -> Option<String> {
         status.sandbox.as_ref()?;
         if status.exit_code == Some(0) && !status.command.contains(['$', '_']) {
@@ -402,7 +402,7 @@ impl ExecTool {
         denial::of_variables(&kept, status)
     }
 
-    /// Says what became of a command whose supervisor is gone, and its processes with it: what is
+    /// Reports the state of a command whose supervisor and processes are gone: what is
     /// recorded, and nothing more.
     async fn take_lost(
         &self,
@@ -444,7 +444,7 @@ impl ExecTool {
         }
     }
 
-    /// Goes on with a command that an earlier agent started, or returns how it ended; nothing where
+    /// Follows a command that an earlier agent started, or returns how it ended; nothing if
     /// it never began.
     async fn go_on(
         &self,
@@ -478,11 +478,11 @@ impl ExecTool {
     }
 }
 
-/// What the model reads of a command that the journal takes to be new, and that was begun before.
+/// Message to the model about a command that the journal takes to be new, and that was begun before.
 const BEGUN_BEFORE: &str = "a command of this call was started before, and its records are lost: check its effects before you \
                             repeat it";
 
-/// What the model reads of a command whose end is unknown.
+/// Message to the model about a command whose end is unknown.
 const LOST: &str = "the supervisor of the command does not answer, and it is not known whether the command was \
                     finished: check its effects before you repeat it";
 
@@ -560,7 +560,7 @@ impl Tool for ExecTool {
     }
 }
 
-/// Returns what the system enforces, where it can be told.
+/// Returns the protection that the system enforces, if it is known.
 async fn support() -> Option<&'static Support> {
     match rondo_sandbox::known_support() {
         Some(support) => Some(support),

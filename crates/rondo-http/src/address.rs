@@ -1,10 +1,10 @@
-//! Parses, normalises and resolves URLs of requests and redirects.
+//! Parses, normalizes and resolves URLs of requests and redirects.
 
 use hyper::http::Uri;
 use hyper::http::uri::{Authority, Parts, PathAndQuery, Scheme};
 use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
 
-/// What cannot stand in the path or query of a request line as it is. `%` can: what comes here may
+/// Characters that must be encoded in the path or query of a request line. `%` is not one: the input may already
 /// be encoded.
 const ENCODED: &AsciiSet = &CONTROLS
     .add(b' ')
@@ -23,7 +23,7 @@ const ENCODED: &AsciiSet = &CONTROLS
 #[derive(Debug, Clone)]
 pub(crate) struct Address {
     pub(crate) uri: Uri,
-    /// The user's name and password, percent-encoded, as they stood before the host.
+    /// The user's name and password, percent-encoded, as they were before the host.
     pub(crate) user: Option<(String, String)>,
 }
 
@@ -67,8 +67,8 @@ pub(crate) fn join(scheme: Scheme, authority: Authority, path: &str) -> Option<U
     Uri::from_parts(parts).ok()
 }
 
-/// Returns what a reference, such as that of a redirect, means at `base` (RFC 3986, 5.2), but for
-/// dots in paths, which are the server's to take out.
+/// Returns the address of a reference, such as that of a redirect, at `base` (RFC 3986, 5.2), but for
+/// dots in paths, which the server takes out.
 pub(crate) fn resolve(base: &Uri, reference: &str) -> Option<Uri> {
     let reference = reference.trim();
     if let Some(rest) = reference.strip_prefix("//") {

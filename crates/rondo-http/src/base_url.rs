@@ -10,7 +10,7 @@ use percent_encoding::percent_decode_str;
 use rondo_types::ServerAddress;
 use std::net::IpAddr;
 
-/// Where requests go, and how it is called in messages: without path, query or credentials.
+/// Target of requests, and its name in messages: without path, query or credentials.
 #[derive(Debug, Clone)]
 pub(crate) struct BaseUrl {
     base: Uri,
@@ -68,7 +68,7 @@ impl BaseUrl {
         host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// Returns what in the base URL may be a key: its password and the values of its query.
+    /// Returns the possible keys in the base URL: its password and the values of its query.
     pub(crate) fn secrets(&self) -> Vec<Secret> {
         let query = self.base.query().unwrap_or_default();
         let values = query.split('&').filter_map(|pair| {
@@ -82,7 +82,7 @@ impl BaseUrl {
             .collect()
     }
 
-    /// Returns what the `Authorization` header says behind `Basic`, which the address asks for by itself.
+    /// Returns the text behind `Basic` in the `Authorization` header, which the address asks for by itself.
     pub(crate) fn user(&self) -> Option<Secret> {
         let (name, password) = self.user.as_ref()?;
         let user = format!("{}:{}", decoded(name), decoded(password));
@@ -100,7 +100,7 @@ impl BaseUrl {
         })
     }
 
-    /// Returns the host, with its port where it is not the usual one, in backticks.
+    /// Returns the host, with its port if it is not the usual one, in backticks.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }
@@ -110,7 +110,7 @@ fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
 
-/// Takes a version path off the base that the path begins with too: where the path carries the
+/// Takes a version path off the base that the path begins with too: if the path carries the
 /// version, people write it into the address all the same.
 fn without_version_of<'a>(path: &str, prefix: &'a str) -> &'a str {
     let first = path.split('/').next().unwrap_or_default();

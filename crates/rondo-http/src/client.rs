@@ -1,7 +1,7 @@
 //! Sends one request and receives its response, over connections that are kept.
 //!
-//! hyper speaks HTTP/1.1 (`connection`). What is here is the headers that every request has, and when a connection may be
-//! used for another request.
+//! hyper speaks HTTP/1.1 (`connection`). This module has the headers of every request, and decides when a connection
+//! may be used for another request.
 
 use crate::connection::Connection;
 use crate::connector::{BoxError, Connector};
@@ -40,7 +40,7 @@ pub(crate) type NetworkError = Box<dyn Error + Send + Sync>;
 /// A request on its way; nothing happens before it is polled, and dropping it ends it.
 pub(crate) type Sending = BoxFuture<'static, Result<Response, NetworkError>>;
 
-/// What can go wrong with a request.
+/// Failure of a request.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExchangeError {
     /// There is no connection.
@@ -76,7 +76,7 @@ impl Client {
         }
     }
 
-    /// Returns what opens its connections.
+    /// Returns the connector.
     pub(crate) fn connector(&self) -> &Connector {
         &self.connector
     }
@@ -167,7 +167,7 @@ fn host(uri: &Uri) -> &str {
 /// A response whose body is still to be read.
 pub(crate) struct Response {
     head: Parts,
-    /// What is left to read of the body.
+    /// Unread rest of the body.
     body: Option<Body>,
 }
 
@@ -175,7 +175,7 @@ pub(crate) struct Response {
 struct Body {
     incoming: Incoming,
     connection: Box<Connection>,
-    /// Whether the head leaves no doubt where the body ends.
+    /// Set if the head leaves no doubt about the end of the body.
     is_clear: bool,
     pool: Arc<Pool>,
     origin: Origin,
@@ -260,7 +260,7 @@ impl Response {
         Poll::Ready(Ok(None))
     }
 
-    /// Drops the headers, which nobody asks for any more; they hold the memory that they were read into.
+    /// Drops the headers, which are not needed any more; they hold the memory that they were read into.
     pub(crate) fn forget_headers(&mut self) {
         self.head.headers = HeaderMap::new();
     }

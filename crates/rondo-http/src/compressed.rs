@@ -18,7 +18,7 @@ pub(crate) enum Inflater {
 }
 
 impl Inflater {
-    /// Returns what decompresses a body with these headers; `None` if it is not compressed.
+    /// Returns the decoder for a body with these headers; `None` if it is not compressed.
     ///
     /// # Errors
     /// When it is compressed in a way that is not known here.

@@ -1,6 +1,6 @@
 //! One connection, on which hyper speaks HTTP/1.1.
 //!
-//! hyper expects a task for each connection. Here whoever waits for the response drives it instead: no other task is woken
+//! hyper expects a task for each connection. Here the reader of the response drives it instead: no other task is woken
 //! for each piece of a body, and a response that is dropped closes its connection at once.
 
 use crate::connector::{Stream, Watch};
@@ -65,7 +65,8 @@ impl Connection {
 
     /// Returns whether its request and response are over, and another request may follow.
     pub(crate) fn is_idle(&mut self) -> bool {
-        // With a waker that does nothing: whoever read the response is not to be woken when the server closes the connection.
+        // With a waker that does nothing: the response was read, so its reader must not be woken when the server closes
+        // the connection.
         drive(&mut self.http, &mut Context::from_waker(Waker::noop()));
         self.http.is_some() && self.sender.is_ready()
     }

@@ -41,7 +41,7 @@ type BoxFuture<T, E> = Pin<Box<dyn Future<Output = Result<T, E>> + Send>>;
 /// Connects to a server or a proxy itself.
 type Direct = HttpsConnector<HttpConnector<Resolver>>;
 
-/// Connects to where an address says, by a proxy where the network has one for it.
+/// Connects to the place that an address names, by a proxy if the network has one for it.
 #[derive(Clone)]
 pub(crate) struct Connector {
     direct: Direct,
@@ -81,7 +81,7 @@ impl Connector {
     }
 
     /// Returns the proxy that a request to an address goes to as it is, with the address in full.
-    /// What is encrypted goes through a tunnel instead, where the proxy sees none of it.
+    /// Encrypted requests use a tunnel instead, where the proxy cannot read them.
     pub(crate) fn forwarding_proxy(&self, uri: &Uri) -> Option<Intercept> {
         self.proxies
             .intercept(uri)
@@ -181,7 +181,7 @@ fn direct(
 trait Io: Read + Write + Connection + OnSocket + Send + Unpin {}
 impl<I: Read + Write + Connection + OnSocket + Send + Unpin> Io for I {}
 
-/// What is on a socket, however deep.
+/// Streams that end in a socket, however deeply wrapped.
 trait OnSocket {
     fn socket(&self) -> &TcpStream;
 }
@@ -201,10 +201,10 @@ impl<I: OnSocket> OnSocket for MaybeHttpsStream<I> {
     }
 }
 
-/// A connection, with TLS where the address asks for it.
+/// A connection, with TLS if the address asks for it.
 pub struct Stream {
     io: Arc<Mutex<dyn Io>>,
-    /// Whether requests are for a proxy to pass on, and name their addresses in full.
+    /// Set if a proxy passes the requests on, so that they name their addresses in full.
     is_forwarded: bool,
 }
 
@@ -223,8 +223,8 @@ impl Stream {
 }
 
 impl Watch {
-    /// Returns whether another request may be sent: the server neither ended the connection nor sent anything that nobody
-    /// has read. The system itself is asked: what the runtime knows of a socket is as old as its latest turn.
+    /// Returns whether another request may be sent: the server neither ended the connection nor sent anything that was
+    /// not read. The system itself is asked: what the runtime knows of a socket is as old as its latest turn.
     pub(crate) fn is_quiet(&self) -> bool {
         let io = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let peeked = SockRef::from(io.socket()).peek(&mut [MaybeUninit::uninit()]);
@@ -278,7 +278,7 @@ impl Write for Stream {
     }
 }
 
-/// The system's resolver, whose failures can be told from others.
+/// The system's resolver, whose failures can be distinguished from others.
 #[derive(Clone)]
 struct Resolver(GaiResolver);
 

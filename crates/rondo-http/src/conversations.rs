@@ -7,17 +7,17 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// The bound on conversations whose encoding is kept.
 const CONVERSATIONS_MAX: usize = 4096;
-/// The bound on the bytes kept for all of them together; only the latest one may be larger. Where there are more, they are
-/// encoded anew for each step, which takes about a millisecond for so many bytes: with a thousand conversations memory
+/// The bound on the bytes kept for all of them together; only the latest one may be larger. If there are more, they are
+/// encoded again for each step, which takes about a millisecond for so many bytes: with a thousand conversations memory
 /// counts for more.
 const BYTES_MAX: usize = 1024 * 1024;
 /// Conversations shorter than this are not kept: to encode them costs less than to find them.
 const BYTES_MIN: usize = 4 * 1024;
 
-/// What the latest request of each conversation left for the next.
+/// State that the latest request of each conversation left for the next.
 ///
 /// A conversation is found by the last of its messages that is kept, so that it needs no name.
-/// Where two go on from the same message, the first takes what is kept and the other starts afresh.
+/// If two continue from the same message, the first takes the state and the other starts afresh.
 #[derive(Debug, Default)]
 pub(crate) struct Conversations(Mutex<Shelf>);
 
@@ -37,7 +37,7 @@ struct Entry {
 }
 
 impl Conversations {
-    /// Takes what is kept of the conversation that these messages go on.
+    /// Takes the encoded prefix of the conversation that these messages continue.
     pub(crate) fn take(&self, messages: &[Arc<Message>]) -> EncodedPrefix {
         let mut shelf = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if shelf.by_use.is_empty() {

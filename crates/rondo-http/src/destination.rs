@@ -11,7 +11,7 @@ use hyper::{Method, Request};
 use std::error::Error;
 use std::time::Duration;
 
-/// The bound on what is read of a response, so that its connection can be kept.
+/// The bound on the part of a response that is read so that its connection can be kept.
 const RESPONSE_BYTES_MAX: usize = 64 * 1024;
 
 /// An address to post to, with the headers of each request.

@@ -37,13 +37,13 @@ pub enum DownloadError {
     /// Nothing came for too long.
     #[error("nothing came from `{host}` for {} s", IDLE_TIMEOUT.as_secs())]
     Idle {
-        /// Who was silent.
+        /// Host that was silent.
         host: String,
     },
     /// The server refused.
     #[error("`{host}` answered with status {status}")]
     Status {
-        /// Who refused.
+        /// Host that refused.
         host: String,
         /// The HTTP status.
         status: u16,
@@ -51,7 +51,7 @@ pub enum DownloadError {
     /// The server sends in circles.
     #[error("`{host}` redirects more than {REDIRECTS_MAX} times")]
     Redirects {
-        /// Who redirected last.
+        /// Host of the last redirect.
         host: String,
     },
 }

@@ -125,7 +125,7 @@ fn vector(value: Option<&Value>) -> Result<Vec<f32>, String> {
     }
     let number = |it: &Value| it.as_f64().map(|it| it as f32).filter(|it| it.is_finite());
     let vector: Option<Vec<f32>> = numbers.iter().map(number).collect();
-    vector.ok_or_else(|| "a vector holds what is not a number".to_owned())
+    vector.ok_or_else(|| "a vector has an element that is not a number".to_owned())
 }
 
 #[cfg(test)]

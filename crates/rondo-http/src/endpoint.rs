@@ -26,10 +26,10 @@ pub struct Endpoint {
     pub extra_body: Map<String, Value>,
     /// How the server differs from its dialect.
     pub quirks: Quirks,
-    /// Whether to offer the provider's own search of the web, if its dialect has one. An agent whose requests would leave it out
+    /// Offer the provider's own search of the web, if its dialect has one. An agent whose requests would leave it out
     /// cannot be built.
     pub web_search: bool,
-    /// Whether to request streamed replies.
+    /// Request streamed replies.
     pub streaming: bool,
     /// The bounds on replies.
     pub bounds: Bounds,
@@ -100,7 +100,7 @@ pub enum Auth {
 pub struct ModelCard {
     /// Its name at the provider.
     pub name: String,
-    /// What it costs, if known.
+    /// Price, if known.
     pub price: Option<Price>,
     /// The size of its context in tokens, if known.
     pub context_tokens: Option<u64>,

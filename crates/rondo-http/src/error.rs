@@ -8,7 +8,7 @@ pub enum HttpError {
     /// No such dialect.
     #[error("unknown dialect `{name}`; there are {}, and `react`", known())]
     UnknownDialect {
-        /// What was asked for.
+        /// Requested dialect.
         name: String,
     },
     /// The base URL is not an `http` or `https` address with a host.
@@ -28,7 +28,7 @@ pub enum HttpError {
     /// A proxy's address makes no sense. It is not shown: it may hold a password.
     #[error("the {scheme} proxy is not an address")]
     Proxy {
-        /// `http` or `https`: what it is the proxy of.
+        /// `http` or `https`: the scheme that it is the proxy of.
         scheme: &'static str,
     },
     /// The file of certificate authorities cannot be read.
@@ -36,7 +36,7 @@ pub enum HttpError {
     CaFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// Cause of the failure.
         #[source]
         source: Box<dyn std::error::Error + Send + Sync>,
     },

@@ -27,20 +27,20 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until, timeout_at};
 
-/// The bound on what is read of an error's body.
+/// The bound on the part of an error's body that is read.
 const ERROR_BODY_BYTES_MAX: usize = 64 * 1024;
 /// How long an error's body is waited for; what came by then is used.
 const ERROR_BODY_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long the end of a body is waited for once the protocol's own end was read. It spares the
 /// next request a new connection, which is not worth more.
 const DRAIN_TIMEOUT: Duration = Duration::from_millis(50);
-/// How often it is told that the server sends what says nothing. The waits that this extends are longer.
+/// How often empty progress of the server is reported. The waits that this extends are longer.
 const KEPT_ALIVE_EVERY: Duration = Duration::from_secs(1);
 /// How long the protocol's end is waited for behind a finish reason. Token counts still come there,
 /// and they come at once; a server that then keeps the body open does not take the answer back.
 const END_GRACE: Duration = Duration::from_secs(2);
 
-/// What all requests of one model share.
+/// State that all requests of one model share.
 pub(crate) struct Link {
     pub(crate) transport: Transport,
     pub(crate) dialect: &'static dyn Dialect,
@@ -91,7 +91,7 @@ enum Phase {
     /// The body of an error is read.
     Refused(BoxFuture<'static, ModelError>),
     Reading(Body),
-    /// The reply is whole; the rest of the body is of no interest.
+    /// The reply is whole; the rest of the body is ignored.
     Draining(Response, Timer),
     Failed(ModelError),
     Done,
@@ -100,11 +100,11 @@ enum Phase {
 /// A response that is a success.
 pub(crate) struct Success {
     pub(crate) response: Response,
-    /// Decompresses what the server compressed unasked.
+    /// Decompresses a body that the server compressed without being asked.
     pub(crate) inflater: Option<Box<Inflater>>,
 }
 
-/// What came of a request.
+/// Outcome of a request.
 enum Answer {
     Success(Success),
     Refusal(BoxFuture<'static, ModelError>),
@@ -119,19 +119,19 @@ struct Outgoing {
 /// A body that is read.
 struct Body {
     response: Response,
-    /// Decompresses what the server compressed unasked.
+    /// Decompresses a body that the server compressed without being asked.
     inflater: Option<Box<Inflater>>,
     decoder: Box<dyn Decoder>,
     /// When the reply counts as it is; set once it is whole.
     end_by: Option<Timer>,
-    /// When the latest event was told; none before the first one.
+    /// When the latest event was sent; none before the first one.
     told_at: Option<Instant>,
 }
 
-/// An instant that is waited for only where there is nothing else to do.
+/// An instant that is waited for only if there is nothing else to do.
 struct Timer {
     at: Instant,
-    /// Whether what else runs had its turn since.
+    /// Set if other tasks had their turn since.
     has_yielded: bool,
     sleep: Option<Pin<Box<Sleep>>>,
 }
@@ -155,7 +155,7 @@ impl Timer {
         let sleep = self
             .sleep
             .get_or_insert_with(|| Box::pin(sleep_until(self.at)));
-        // What was read before it may have used up what the runtime lets a task do in one turn.
+        // Input that was read before it may have used up the share of one turn that the runtime gives a task.
         pin!(unconstrained(sleep.as_mut())).poll(cx)
     }
 }
@@ -270,7 +270,7 @@ impl Exchange {
         }
     }
 
-    /// The protocol's end was read. Where the body did not end with it, its end is waited for.
+    /// The protocol's end was read. If the body did not end with it, its end is waited for.
     fn drain(&mut self) -> Phase {
         match std::mem::replace(&mut self.phase, Phase::Done) {
             Phase::Reading(body) if !body.response.is_read() => {
@@ -348,7 +348,8 @@ impl Body {
         Ok(!self.decoder.ended())
     }
 
-    /// Adds that the server is alive, if for a while no event said so. Before the first one, nothing has begun.
+    /// Adds an event that the server is alive, if for a while there was no event. Before the first one, nothing has
+    /// begun.
     fn note_life(&mut self, events: &mut Vec<ModelEvent>) {
         let now = Instant::now();
         let is_due = |at: Instant| now.duration_since(at) >= KEPT_ALIVE_EVERY;
@@ -399,7 +400,7 @@ impl Link {
     }
 
     /// Adds body and headers of one's own, the key among them. The body is in pieces; there is none
-    /// where there are no pieces.
+    /// if there are no pieces.
     pub(crate) fn signed(
         &self,
         builder: request::Builder,
@@ -435,7 +436,7 @@ impl Link {
 
     /// Tells a success from all else.
     ///
-    /// A connection that ends before it answers is a failure also where it was kept from an earlier
+    /// A connection that ends before it answers is a failure also if it was kept from an earlier
     /// request: how much of this one the server took up cannot be known, so whether to repeat it is
     /// the turn's decision, which is recorded.
     fn judged(
@@ -506,13 +507,13 @@ impl fmt::Debug for Link {
     }
 }
 
-/// Returns whether the reply went on. Counts alone do not hold up its end.
+/// Returns whether the reply continued. Counts alone do not hold up its end.
 fn says_more(events: &[ModelEvent]) -> bool {
     let more = |event: &ModelEvent| !matches!(event, ModelEvent::Usage(_));
     events.iter().any(more)
 }
 
-/// Reads what is left of a body, for as long as the timer lets it.
+/// Reads the rest of a body, for as long as the timer lets it.
 fn poll_drain(response: &mut Response, timer: &mut Timer, cx: &mut Context<'_>) -> Poll<()> {
     while let Poll::Ready(piece) = response.poll_chunk(cx) {
         if !matches!(piece, Ok(Some(_))) {

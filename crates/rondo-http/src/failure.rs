@@ -24,7 +24,7 @@ pub(crate) enum Stage {
     Reading,
 }
 
-/// Says what went wrong on the network, and where.
+/// Returns the error of a failure on the network.
 ///
 /// All of it may be tried again, except a server that cannot be trusted or does not speak HTTP, and
 /// one of this machine that is not running.
@@ -70,7 +70,9 @@ pub(crate) fn network_error(
         };
     }
     network(match (kind(&causes), is_connecting, stage) {
-        (Some(io::ErrorKind::TimedOut), false, _) => format!("{name} fell silent {}", when(stage)),
+        (Some(io::ErrorKind::TimedOut), false, _) => {
+            format!("{name} stopped responding {}", when(stage))
+        }
         (_, true, _) => format!("failed to connect to {name}: {}", innermost(&causes)),
         (Some(io::ErrorKind::ConnectionReset | io::ErrorKind::BrokenPipe), ..) => {
             format!("{name} reset the connection {}", when(stage))
@@ -96,7 +98,7 @@ fn is_not_http(error: &ExchangeError, causes: &[Cause<'_>]) -> bool {
     }
 }
 
-/// Says that a client could not be built when it was first needed.
+/// Returns the error for a client that could not be built when it was first needed.
 pub(crate) fn setup_error(error: &HttpError) -> ModelError {
     let class = match error {
         HttpError::NoRoots => ErrorClass::Network,
@@ -108,7 +110,7 @@ pub(crate) fn setup_error(error: &HttpError) -> ModelError {
     }
 }
 
-/// Says that a request cannot be put into the form that is sent.
+/// Returns the error for a request that cannot be put into the form that is sent.
 pub(crate) fn unsendable_error(why: &str) -> ModelError {
     let message = format!("the request cannot be sent: {why}");
     ModelError {
@@ -117,7 +119,7 @@ pub(crate) fn unsendable_error(why: &str) -> ModelError {
     }
 }
 
-/// Says that the server points elsewhere, where the key must not go unasked.
+/// Returns the error for a redirect to a server that must not get the key without the user's consent.
 pub(crate) fn redirect_error(status: u16, target: Option<&str>, base_url: &BaseUrl) -> ModelError {
     let name = base_url.name();
     let message = match target {

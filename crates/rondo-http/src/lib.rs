@@ -11,11 +11,11 @@
 //! - `model`, `exchange`: the port, and one request under it.
 //! - `limit`: the bound on concurrent requests.
 //! - `conversations`, `pieces`: the encoded beginnings of conversations, which the next request reuses.
-//! - `compressed`: bodies that a server compresses unasked.
+//! - `compressed`: bodies that a server compresses without being asked.
 //! - `download`: resumable downloads of large files. `destination`: posting data, such as telemetry.
 //!   `raw`: requests of protocols that are not a model's.
 //! - `address`, `base_url`, `failure`: addresses, and errors that name them without secrets.
-//! - `reach`: which IP addresses are public.
+//! - `reach`: public IP addresses.
 //! - `embeddings`: the port to models that make vectors of texts.
 //! - [`probe`], `listing`: finds out what a provider supports, and its models.
 #![warn(missing_docs)]

@@ -22,7 +22,7 @@ impl RequestLimit {
     /// Builds a bound of `max` requests.
     #[must_use]
     pub fn new(max: NonZeroUsize) -> Self {
-        // More than the runtime can count is as good as no bound.
+        // More than the runtime can count is no bound.
         let slots = max.get().min(Semaphore::MAX_PERMITS);
         Self {
             slots: Arc::new(Semaphore::new(slots)),
@@ -36,7 +36,7 @@ impl RequestLimit {
         self.max
     }
 
-    /// Returns a slot if one is free, which it only is where no request waits.
+    /// Returns a slot if one is free, which it only is if no request waits.
     pub(crate) fn try_enter(&self) -> Option<Slot> {
         Arc::clone(&self.slots).try_acquire_owned().ok()
     }

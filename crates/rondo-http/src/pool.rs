@@ -15,18 +15,18 @@ const IDLE_PER_HOST_MAX: usize = 1024;
 /// How long what is kept too long, or was ended by its server, may stay besides.
 const SWEEP: Duration = Duration::from_secs(5);
 
-/// Where connections lead.
+/// Destination of connections.
 pub(crate) type Origin = (Scheme, Authority);
 
-/// Returns where a request to an address goes.
+/// Returns the origin of a request's address.
 pub(crate) fn origin(uri: &Uri) -> Option<Origin> {
     Some((uri.scheme()?.clone(), uri.authority()?.clone()))
 }
 
 /// Connections on which nothing is under way.
 ///
-/// No task watches over each of them: what became of one is seen when it is wanted again, and one task closes those that
-/// nobody wanted for too long.
+/// No task watches over each of them: its state is checked when it is wanted again, and one task closes those that
+/// were not wanted for too long.
 #[derive(Default)]
 pub(crate) struct Pool(Mutex<Idle>);
 
@@ -34,7 +34,7 @@ pub(crate) struct Pool(Mutex<Idle>);
 struct Idle {
     /// A list, since there are few origins.
     kept: Vec<(Origin, Vec<Kept>)>,
-    /// Whether there is a task that closes them.
+    /// Set if there is a task that closes them.
     is_swept: bool,
 }
 
@@ -92,7 +92,7 @@ impl Pool {
         let is_left = !idle.kept.is_empty();
         idle.is_swept = is_left;
         drop(idle);
-        // To close them takes system calls, which nobody else has to wait for.
+        // Closing them takes system calls, for which no other task has to wait.
         drop(over);
         is_left
     }
@@ -117,7 +117,7 @@ impl Sweeper {
 }
 
 impl Drop for Sweeper {
-    /// Also where the runtime ends that it runs on: another one may use the pool.
+    /// Also if the runtime ends that it runs on: another one may use the pool.
     fn drop(&mut self) {
         if let Some(pool) = self.0.upgrade() {
             pool.idle().is_swept = false;

@@ -24,23 +24,23 @@ const OUTPUT_TOKENS_MAX: u32 = 512;
 /// The bound on events of one probe.
 const EVENTS_MAX: usize = 10_000;
 
-/// What a provider supports.
+/// Features that a provider supports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeReport {
-    /// Whether its list of models holds the model.
+    /// Its list of models has the model.
     pub listed: Check,
-    /// Whether it answers in text.
+    /// It answers in text.
     pub text: Check,
-    /// Whether the answer came in more than one piece.
+    /// The answer came in more than one piece.
     pub streaming: Check,
-    /// Whether it called the tool on offer.
+    /// It called the tool on offer.
     pub tool_call: Check,
-    /// Whether it counts tokens.
+    /// It counts tokens.
     pub usage: Check,
     /// How long the first event of the text took, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_event_ms: Option<u64>,
-    /// What the probe cost.
+    /// Token usage of the probe.
     pub spent: Usage,
 }
 
@@ -50,17 +50,17 @@ pub struct ProbeReport {
 pub enum Check {
     /// It works.
     Works {
-        /// What was seen.
+        /// Observation.
         detail: String,
     },
     /// It answered, but not so.
     Missing {
-        /// What was seen instead.
+        /// Observation instead.
         detail: String,
     },
     /// The request failed.
     Failed {
-        /// Why.
+        /// Reason of the failure.
         error: ModelError,
     },
 }
@@ -98,7 +98,7 @@ async fn listed(model: &HttpModel, timeout_each: Duration) -> Check {
     }
 }
 
-/// What came of one request.
+/// Observations about one request.
 #[derive(Debug, Default)]
 struct Seen {
     deltas: usize,

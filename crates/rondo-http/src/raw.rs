@@ -31,7 +31,7 @@ impl Transport {
     /// retry, and redirects are responses.
     ///
     /// # Errors
-    /// When the address is none of `http` or `https`, or no response comes; any status is a response.
+    /// When the address is neither `http` nor `https`, or no response comes; any status is a response.
     ///
     /// # Cancel safety
     /// Dropping the future ends the request; the server may have processed it.

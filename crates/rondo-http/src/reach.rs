@@ -44,7 +44,8 @@ const V6_BLOCKS: [V6Block; 6] = [
     ([0x3fff, 0, 0, 0, 0, 0, 0, 0], 20, "documentation"),
 ];
 
-/// Returns what an address is for, if it is not public. IPv6 addresses that stand for one of IPv4 are as public as that.
+/// Returns the purpose of an address that is not public. IPv6 addresses that represent one of IPv4 are as public as
+/// that.
 #[must_use]
 pub fn not_public(address: IpAddr) -> Option<&'static str> {
     match address {

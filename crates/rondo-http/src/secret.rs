@@ -4,10 +4,10 @@ use std::fmt;
 
 /// Shorter secrets are not searched for in texts: they would match by chance.
 const SCRUB_BYTES_MIN: usize = 8;
-/// What stands where a secret stood.
+/// Replacement of a secret.
 const REDACTED: &str = "[redacted]";
 
-/// A key or a password: never shown, logged or serialised.
+/// A key or a password: never shown, logged or serialized.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Secret(String);
 
@@ -52,7 +52,7 @@ pub(crate) fn scrub(text: &mut String, secrets: &[Secret]) {
     }
 }
 
-/// Removes a secret that begins with `head` from a text, also where the text ends within it: a
+/// Removes a secret that begins with `head` from a text, also if the text ends within it: a
 /// message is bounded before it comes here.
 fn without(text: &str, head: &str, secret: &str) -> String {
     let tail = secret.get(head.len()..).unwrap_or_default();

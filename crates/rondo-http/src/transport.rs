@@ -38,9 +38,9 @@ pub struct Transport(Arc<Clients>);
 
 /// A connection through a proxy.
 pub struct ByProxy {
-    /// The connection, with TLS to the server where the address asks for it.
+    /// The connection, with TLS to the server if the address asks for it.
     pub stream: Stream,
-    /// Whether the proxy passes on requests, which then name their addresses in full.
+    /// Set if the proxy passes on requests, which then name their addresses in full.
     pub is_forwarded: bool,
     /// `Proxy-Authorization` of each request.
     pub authorization: Option<HeaderValue>,
@@ -57,7 +57,7 @@ impl Transport {
     /// Builds the client for `http`; the one for `https` follows on first use.
     ///
     /// # Errors
-    /// When a proxy's address or the file of certificate authorities is no good.
+    /// When a proxy's address or the file of certificate authorities is invalid.
     pub fn new(network: Network) -> Result<Self, HttpError> {
         let authorities = match &network.ca_file {
             Some(path) => read_authorities(path)?,

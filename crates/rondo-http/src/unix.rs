@@ -3,7 +3,7 @@
 use hyper_util::client::legacy::connect::HttpConnector;
 use std::time::Duration;
 
-/// Ends connections whose peer does not acknowledge what was sent, where the system can (Linux's
+/// Ends connections whose peer does not acknowledge what was sent, if the system can (Linux's
 /// `TCP_USER_TIMEOUT`). Elsewhere the probes of a silent peer find out.
 pub(crate) fn bound_unacknowledged<R>(tcp: &mut HttpConnector<R>, within: Duration) {
     #[cfg(any(target_os = "android", target_os = "fuchsia", target_os = "linux"))]

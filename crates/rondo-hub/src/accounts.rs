@@ -24,16 +24,16 @@ pub struct Account {
     pub user: User,
     /// How many keys they have.
     pub keys: usize,
-    /// Whether they are in the configuration file, where they are changed and removed.
+    /// Set if they are in the configuration file, where they are changed and removed.
     pub is_configured: bool,
 }
 
-/// What revoking did.
+/// Result of revoking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Revoked {
     /// How many keys are revoked.
     pub keys: usize,
-    /// Whether the user is in the configuration file, and so still known on other channels.
+    /// Set if the user is in the configuration file, and so still known on other channels.
     pub is_configured: bool,
 }
 
@@ -50,15 +50,15 @@ pub enum AccountError {
     #[error(transparent)]
     Key(#[from] KeyError),
     /// There is such a user.
-    #[error("there is a user `{name}` already")]
+    #[error("user `{name}` already exists")]
     Exists {
-        /// The name.
+        /// Name that was given.
         name: String,
     },
     /// There is no such user.
     #[error("there is no user `{name}`")]
     Unknown {
-        /// The name.
+        /// Name that was given.
         name: String,
     },
     /// An id is not that of a person on a channel.
@@ -70,7 +70,7 @@ pub enum AccountError {
         id: String,
     },
     /// An id is another user's.
-    #[error("`{id}` is `{name}` already")]
+    #[error("`{id}` already belongs to `{name}`")]
     IdTaken {
         /// The id.
         id: String,
@@ -148,7 +148,7 @@ impl Accounts {
     /// When there is no such user, or the row cannot be written.
     ///
     /// # Cancel safety
-    /// Not cancel safe: there may be a key that nobody knows.
+    /// Not cancel safe: a key may be stored that was never shown.
     pub async fn key(&self, name: &str) -> Result<ApiKey, AccountError> {
         if self.is_configured(name) {
             self.users.revoke_configured(name, false).await?;
@@ -271,10 +271,14 @@ mod tests {
         };
         assert_eq!(add("ada", "telegram:2").await, Ok(()));
         for (name, id, said) in [
-            ("ada", "telegram:3", "a user `ada` already"),
-            ("root", "telegram:3", "a user `root` already"),
-            ("bob", "telegram:1", "`telegram:1` is `root` already"),
-            ("bob", "telegram:2", "`telegram:2` is `ada` already"),
+            ("ada", "telegram:3", "user `ada` already exists"),
+            ("root", "telegram:3", "user `root` already exists"),
+            (
+                "bob",
+                "telegram:1",
+                "`telegram:1` already belongs to `root`",
+            ),
+            ("bob", "telegram:2", "`telegram:2` already belongs to `ada`"),
             ("bob", "4711", "not the id of a person"),
             ("bob", "api:ada", "not the id of a person"),
             ("bo b", "telegram:3", "cannot have a key"),

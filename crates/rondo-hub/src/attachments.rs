@@ -14,7 +14,7 @@ use std::io::{self, ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use tokio::task::spawn_blocking;
 
-/// Where they are, in the directory of a chat.
+/// Directory of the files, in the directory of a chat.
 const INBOX_DIR: &str = "inbox";
 /// Bytes of a file's own name, of which a file system takes 255 in all.
 const NAME_BYTES_MAX: usize = 200;
@@ -52,7 +52,7 @@ fn keep(directory: &Path, event: &str, file: &InboundFile) -> io::Result<String>
     let mut kept = inbox.open_with(&name, OpenOptions::new().write(true).create_new(true))?;
     kept.write_all(&file.bytes)?;
     kept.sync_all()?;
-    // The names of what is new, too.
+    // The names of new files, too.
     for directory in [&inbox, &chat] {
         directory.open(".")?.sync_all()?;
     }

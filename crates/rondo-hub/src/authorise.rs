@@ -1,9 +1,9 @@
-//! Who may do what: the one place that is asked before anything is done for a person, buttons and commands included.
+//! Authorization: the one place that decides before anything is done for a person, buttons and commands included.
 
 use crate::channel::ChatKind;
 use crate::users::{Actor, Role};
 
-/// What someone wants to do in a chat.
+/// Action of a person in a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Action {
     /// Say something.
@@ -12,7 +12,7 @@ pub enum Action {
     Look,
     /// Stop the turn that runs.
     Stop,
-    /// Begin anew, or have what was said summed up.
+    /// Begin again, or replace the conversation with a summary of it.
     Reset,
     /// Let a call run that needs approval.
     Approve,

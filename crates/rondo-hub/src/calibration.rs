@@ -12,9 +12,9 @@ use rondo_types::{Message, SessionId, Transcript};
 use serde::{Deserialize, Serialize};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The table of what was counted last, by model.
+/// The table of the latest counts, by model.
 const OF_MODELS: &str = "token_count";
-/// The table of what sessions count by.
+/// The table of the counts that sessions use.
 const OF_SESSIONS: &str = "token_count_of_session";
 
 /// A request of so many bytes, and what its provider counted.
@@ -24,20 +24,20 @@ struct Counted {
     tokens: u64,
 }
 
-/// What a turn counts by, and what it learns of that.
+/// Token counter of a turn, and the corrections that it learns.
 pub(crate) struct Calibration {
     session: SessionId,
     model: String,
     counted: Counted,
-    /// Whether it is not noted yet what the session counts by.
+    /// Set if the session's counter is not stored yet.
     is_new: bool,
     history_bytes: u64,
-    /// The bytes of the request that is under way, where all of it is known.
+    /// The bytes of the request that is under way, if all of it is known.
     request: Mutex<Option<u64>>,
 }
 
 impl Calibration {
-    /// Reads what a session counts by: where it begins, what was counted of the model last.
+    /// Reads the calibration of a session: its beginning, and the latest count of the model.
     ///
     /// # Errors
     /// When the storage fails.
@@ -76,7 +76,7 @@ impl Calibration {
             RecordBody::TurnStarted { .. } if self.is_new && self.counted.tokens > 0 => {
                 Some(row(OF_SESSIONS, self.session.as_str(), self.counted))
             }
-            // It is recorded where it is another one than before, such as in the first turn of a session.
+            // It is recorded if it is another one than before, such as in the first turn of a session.
             RecordBody::TurnEnvironment { system, tools, .. } => {
                 let system: usize = system.iter().map(String::len).sum();
                 let bytes = u64::try_from(system + tool_bytes(tools)).unwrap_or(u64::MAX);

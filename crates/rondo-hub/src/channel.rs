@@ -27,7 +27,7 @@ pub trait Channel: Send + Sync {
     /// stays the same.
     fn name(&self) -> &str;
 
-    /// Returns what it can do.
+    /// Returns the abilities of the channel.
     fn abilities(&self) -> Abilities;
 
     /// Tells it which hub it is a channel of: once, before it receives. A channel that shows more of the hub than what is
@@ -37,10 +37,10 @@ pub trait Channel: Send + Sync {
     }
 
     /// Receives until `stop` fires: hands each event to the inbox, and acknowledges it to its sender only after that
-    /// returned. The hub calls this again after a pause where it ends with an error.
+    /// returned. The hub calls this again after a pause if it ends with an error.
     ///
     /// # Errors
-    /// When it cannot go on, such as without a valid key. Faults of the network are the channel's own to retry.
+    /// When it cannot continue, such as without a valid key. Faults of the network are the channel's own to retry.
     ///
     /// # Cancel safety
     /// It must be cancel safe: what was not acknowledged is received again.
@@ -49,7 +49,7 @@ pub trait Channel: Send + Sync {
     /// Sends a message. The hub sends those of one chat one after the other, and those of other chats meanwhile.
     ///
     /// # Errors
-    /// Says what the hub is to do with it.
+    /// Says how the hub must treat it.
     ///
     /// # Cancel safety
     /// It may be dropped at any point; the hub takes that as [`SendError::Ambiguous`].
@@ -75,7 +75,7 @@ pub trait Channel: Send + Sync {
     }
 
     /// Returns the files that it still shows of messages that were sent, such as those that a client may yet fetch: they
-    /// stay. None where sending a message delivers its files.
+    /// stay. None if sending a message delivers its files.
     ///
     /// # Errors
     /// When it cannot say.
@@ -83,8 +83,8 @@ pub trait Channel: Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Shows what is going on, as well as it can: nothing of it is recorded or repeated. Returns the receipt of a
-    /// message that it sent for this, if one is to be replaced by the final (where [`Abilities::delivery`] is
+    /// Shows the progress, as well as it can: nothing of it is recorded or repeated. Returns the receipt of a
+    /// message that it sent for this, if one is replaced by the final message later (where [`Abilities::delivery`] is
     /// [`Delivery::Edit`]).
     async fn progress(&self, chat: &ChatKey, progress: Progress) -> Option<Receipt> {
         let _ = (chat, progress);
@@ -92,16 +92,16 @@ pub trait Channel: Send + Sync {
     }
 }
 
-/// What a channel can do.
+/// Abilities of a channel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Abilities {
     /// How a message that may have been sent is sent again.
     pub delivery: Delivery,
-    /// Whether it shows parts of a reply while that is written.
+    /// Shows parts of a reply while it is written.
     pub drafts: bool,
-    /// Whether it shows that something is being written.
+    /// Shows that a text is being written.
     pub typing: bool,
-    /// Whether questions can be answered by a button.
+    /// Offers buttons to answer questions.
     pub buttons: bool,
 }
 
@@ -111,10 +111,10 @@ pub struct Abilities {
 pub enum Delivery {
     /// Under the same key ([`Outgoing::key`]): its receiver takes it once.
     Key,
-    /// By editing the message that stands in its place ([`Outgoing::placeholder`]), where there is one: doing so again
+    /// By editing the message that is in its place ([`Outgoing::placeholder`]), if there is one: doing so again
     /// does no harm. Without one, as [`Delivery::AtLeastOnce`].
     Edit,
-    /// As a new message: it may be seen twice where the process ended between sending and noting that it was sent.
+    /// As a new message: it may be seen twice if the process ended between sending and noting that it was sent.
     AtLeastOnce,
 }
 
@@ -123,29 +123,29 @@ pub enum Delivery {
 pub struct ChatKey {
     /// The channel's name.
     pub channel: String,
-    /// Which account of the channel, such as the bot's numeric id, where a channel has several; else empty.
+    /// Which account of the channel, such as the bot's numeric id, if a channel has several; else empty.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub account: String,
     /// The chat, as its channel names it.
     pub chat_id: String,
-    /// The topic or thread in the chat, where it has any.
+    /// The topic or thread in the chat, if it has any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topic: Option<String>,
 }
 
-/// Who wrote something. Only what the channel itself vouches for: never a name that people choose.
+/// Sender of a message. Only facts that the channel itself vouches for: never a name that people choose.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Sender {
     /// Their id as the channel has it, which cannot be chosen: numeric for Telegram, the user of the key for the API.
     pub id: String,
     /// How they call themselves: for display alone.
     pub name: String,
-    /// Whether it is a program.
+    /// Set for a program.
     #[serde(default)]
     pub is_bot: bool,
 }
 
-/// Who can read a chat.
+/// Readers of a chat.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatKind {
@@ -163,13 +163,13 @@ pub struct Inbound {
     pub event_id: String,
     /// The chat it is from.
     pub chat: ChatKey,
-    /// Who can read that.
+    /// Kind of that chat.
     pub chat_kind: ChatKind,
-    /// Who wrote it.
+    /// Sender of the message.
     pub sender: Sender,
-    /// Whether it is meant for the hub: always in private chats; in a group where it is mentioned or replied to.
+    /// Set if it is meant for the hub: always in private chats; in a group if the bot is mentioned or replied to.
     pub mentioned: bool,
-    /// What it says.
+    /// Content of the event.
     pub body: InboundBody,
     /// The channel's id of the message, for a reply to it.
     pub message_id: Option<String>,
@@ -179,20 +179,20 @@ pub struct Inbound {
     pub at_ms: u64,
 }
 
-/// What an event says.
+/// Content of an event.
 #[derive(Debug, Clone, PartialEq)]
 pub enum InboundBody {
     /// A message, perhaps with files: an album is one. Text that begins with `/` is taken as a command by the hub.
     Message {
-        /// Its text.
+        /// Text of the message.
         text: String,
         /// Images that the model can look at.
         images: Vec<Media>,
         /// Other files.
         files: Vec<InboundFile>,
-        /// What the sender is to be told besides, such as the names of files that could not be fetched.
+        /// Notes for the sender, such as the names of files that could not be fetched.
         notes: Vec<String>,
-        /// Whether others than the sender wrote it or a part of it, such as what is forwarded or quoted.
+        /// Set if others than the sender wrote it or a part of it, such as forwarded or quoted text.
         by_others: bool,
     },
     /// An answer to a question, such as by its button.
@@ -214,39 +214,39 @@ pub enum InboundBody {
 pub struct InboundFile {
     /// Its name, as its sender has it: hostile, and never a path.
     pub name: String,
-    /// Its bytes.
+    /// Content of the file.
     pub bytes: Bytes,
 }
 
-/// A message that is to be sent.
+/// A message to send.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Outgoing {
-    /// Names it for ever: the same message has the same key whenever it is sent.
+    /// Names it forever: the same message has the same key whenever it is sent.
     pub key: String,
     /// The chat.
     pub chat: ChatKey,
-    /// What kind of message it is.
+    /// Kind of message.
     pub kind: OutboxKind,
-    /// Its text, as Markdown; empty where it has files alone.
+    /// Its text, as Markdown; empty if it has files alone.
     pub text: String,
     /// Files that go along: copies that the hub made when they were attached, so that they are what they were then.
     pub files: Vec<OutgoingFile>,
-    /// How it can be answered; empty where it is no question.
+    /// How it can be answered; empty if it is not a question.
     pub choices: Vec<Choice>,
     /// The message that it answers, as the channel names it.
     pub reply_to: Option<String>,
-    /// The message that stands in its place and is to be edited, as [`Channel::progress`] returned it.
+    /// The message that is in its place and must be edited, as [`Channel::progress`] returned it.
     pub placeholder: Option<Receipt>,
-    /// How often it was tried before; where that is more than 0, it may be there already.
+    /// How often it was tried before; if that is more than 0, it may be there already.
     pub attempts: u32,
 }
 
-/// A file that is to be sent.
+/// A file to send.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutgoingFile {
     /// Its name for the receiver.
     pub name: String,
-    /// Where it is. See [`OutgoingFile::open`].
+    /// Path of the file. See [`OutgoingFile::open`].
     pub path: std::path::PathBuf,
 }
 
@@ -273,10 +273,10 @@ impl OutgoingFile {
 /// One way to answer a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Choice {
-    /// What it is called, such as `Allow once`.
+    /// Label, such as `Allow once`.
     pub label: String,
-    /// What comes back as [`InboundBody::Answer`] together with `value`: 22 letters and digits, unguessable, and the same
-    /// after a restart.
+    /// Token that comes back in [`InboundBody::Answer`] together with `value`: 22 letters and digits, unguessable, and
+    /// the same after a restart.
     pub token: String,
     /// The answer.
     pub value: AnswerValue,
@@ -287,7 +287,7 @@ pub struct Choice {
 #[serde(transparent)]
 pub struct Receipt(pub String);
 
-/// What is going on in a chat.
+/// Activity in a chat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
     /// A turn runs; said again every 4 s while it does.
@@ -309,27 +309,27 @@ pub enum SendError {
     /// It was not sent, and may be later.
     #[error("it cannot be sent now: {reason}")]
     Retry {
-        /// How long to wait, where the channel says so.
+        /// How long to wait, if the channel says so.
         after: Option<Duration>,
-        /// Why.
+        /// Reason of the failure.
         reason: String,
     },
     /// It is not known whether it was sent.
     #[error("it is not known whether it was sent: {reason}")]
     Ambiguous {
-        /// Why.
+        /// Reason of the failure.
         reason: String,
     },
     /// The chat is gone, or the hub was put out of it: nothing can be sent there.
-    #[error("the chat takes no messages any more: {reason}")]
+    #[error("the chat no longer takes messages: {reason}")]
     Gone {
-        /// Why.
+        /// Reason of the failure.
         reason: String,
     },
     /// It can never be sent as it is.
     #[error("the channel refuses the message: {reason}")]
     Refused {
-        /// Why.
+        /// Reason of the failure.
         reason: String,
     },
     /// The chat has another id now; it is sent there.
@@ -340,22 +340,22 @@ pub enum SendError {
     },
 }
 
-/// Why a channel cannot go on. No secret may be in a text of it.
+/// Why a channel cannot continue. No secret may be in a text of it.
 #[derive(Debug, thiserror::Error)]
 pub enum ChannelError {
-    /// It is not set up as it must be: trying again is of no use before that is changed.
+    /// It is not set up correctly: retrying is useless before that is changed.
     #[error("{message}")]
     Setup {
-        /// What is wrong, and how to mend it.
+        /// Problem and remedy.
         message: String,
     },
     /// It failed, and is begun again after a pause.
     #[error("{message}")]
     Failed {
-        /// What is wrong.
+        /// Description of the failure.
         message: String,
     },
-    /// What it received could not be taken.
+    /// A received event could not be stored.
     #[error(transparent)]
     Inbox(#[from] InboxError),
 }

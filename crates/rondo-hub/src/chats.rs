@@ -24,8 +24,8 @@ const NAME_BYTES_MAX: usize = 80;
 
 impl ChatKey {
     /// Returns the id of the chat's session: `CHANNEL_CHAT`, with `@ACCOUNT` after the channel and `_TOPIC` at the end
-    /// where there are such. Characters other than ASCII letters, digits and `-` are written as `:` and their hexadecimal digits,
-    /// so that different chats have different ids. `generation` counts how often the chat began anew; from 1 on it is
+    /// if there are such. Characters other than ASCII letters, digits and `-` are written as `:` and their hexadecimal digits,
+    /// so that different chats have different ids. `generation` counts how often the chat started over; from 1 on it is
     /// appended as `+N`.
     #[must_use]
     pub fn session(&self, generation: u32) -> SessionId {
@@ -62,23 +62,23 @@ impl ChatKey {
     }
 }
 
-/// What is known of a chat.
+/// Facts about a chat.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chat {
     /// The chat.
     pub key: ChatKey,
-    /// Who can read it.
+    /// Readers of the chat.
     pub kind: ChatKind,
-    /// How often it began anew.
+    /// How often it started over.
     #[serde(default)]
     pub generation: u32,
-    /// The id of its session, where that does not follow from the key: a chat keeps its session when it gets another id.
+    /// The id of its session, if that does not follow from the key: a chat keeps its session when it gets another id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<String>,
 }
 
 impl Chat {
-    /// A chat that is heard of for the first time.
+    /// A chat that is seen for the first time.
     #[must_use]
     pub fn new(key: ChatKey, kind: ChatKind) -> Self {
         Self {
@@ -98,7 +98,7 @@ impl Chat {
         }
     }
 
-    /// Returns the chat as it begins anew: with another session, which is named after the first one, whose directory the chat
+    /// Returns the chat as it starts over: with another session, which is named after the first one, whose directory the chat
     /// keeps.
     #[must_use]
     pub fn anew(&self) -> Self {
@@ -145,7 +145,7 @@ pub(crate) fn first_session(session: &SessionId) -> SessionId {
     SessionId::new(name.split_once('+').map_or(name, |it| it.0))
 }
 
-/// What is known of all chats.
+/// Store of the chats.
 #[derive(Clone)]
 pub struct Chats(Arc<dyn HostStore>);
 
@@ -156,7 +156,7 @@ impl Chats {
         Self(store)
     }
 
-    /// Returns a chat that was heard of before.
+    /// Returns a chat that was seen before.
     ///
     /// # Errors
     /// When the storage fails.
@@ -164,7 +164,7 @@ impl Chats {
         read(&*self.0, CHATS, &key.text()).await
     }
 
-    /// Returns a chat that was heard of before and takes messages.
+    /// Returns a chat that was seen before and takes messages.
     ///
     /// # Errors
     /// When the storage fails.
@@ -175,7 +175,7 @@ impl Chats {
         }
     }
 
-    /// Returns the chat of a session; none where it is no chat's.
+    /// Returns the chat of a session; none if it is not a chat's.
     ///
     /// # Errors
     /// When the storage fails.
@@ -234,7 +234,7 @@ fn escaped(part: &str) -> String {
     let mut escaped = String::with_capacity(part.len());
     for byte in part.bytes() {
         match byte.is_ascii_alphanumeric() || byte == b'-' {
-            // What begins an id must not look like an option.
+            // The beginning of an id must not look like an option.
             true if !(byte == b'-' && escaped.is_empty()) => escaped.push(char::from(byte)),
             _ => escaped.push_str(&format!(":{byte:02x}")),
         }

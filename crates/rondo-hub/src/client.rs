@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use std::collections::VecDeque;
 use std::fmt::Write as _;
 
-/// Bytes of a response that is no stream, and of one event.
+/// Bytes of a response that is not a stream, and of one event.
 const RESPONSE_BYTES_MAX: usize = 16 << 20;
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -37,14 +37,14 @@ pub enum ClientError {
     #[error(transparent)]
     Random(#[from] KeyError),
     /// The key is not one that can be sent.
-    #[error("the key has characters that no key has")]
+    #[error("the key has invalid characters")]
     Key,
     /// No response came, or no more of one.
     #[error("the hub at {base} cannot be reached: {reason}")]
     Connection {
-        /// Where it should be.
+        /// Expected address.
         base: String,
-        /// What failed.
+        /// Cause of the failure.
         reason: String,
     },
     /// The hub refused.
@@ -52,21 +52,21 @@ pub enum ClientError {
     Refused {
         /// The status.
         status: u16,
-        /// What the hub says.
+        /// Message of the hub.
         message: String,
     },
     /// It is not a hub, or of another version.
-    #[error("what came from {base} is not what a hub answers: {reason}")]
+    #[error("the response from {base} is not that of a hub: {reason}")]
     Answer {
-        /// Where it came from.
+        /// Address of the response.
         base: String,
-        /// What is wrong with it.
+        /// Problem with the response.
         reason: String,
     },
 }
 
 impl ClientError {
-    /// Returns whether trying again is of no use before something is changed.
+    /// Returns whether retrying is useless before something is changed.
     #[must_use]
     pub fn is_final(&self) -> bool {
         match self {
@@ -91,7 +91,7 @@ pub fn submission_name() -> Result<String, ClientError> {
     Ok(HEXLOWER.encode(&random::<16>()?))
 }
 
-/// From where events are told.
+/// The place from which events are sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventsFrom {
     /// From the beginning of the chat's session.
@@ -107,22 +107,22 @@ pub enum EventsFrom {
 pub struct ChatEvent {
     /// Names the place after it.
     pub id: String,
-    /// What happened.
+    /// Content of the event.
     pub body: ChatEventBody,
 }
 
-/// What happened in a chat.
+/// Content of an event of a chat.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum ChatEventBody {
-    /// What follows is of this session.
+    /// Session of the following events.
     Session {
-        /// Its id.
+        /// Id of the session.
         session: String,
     },
     /// Something happened in the session, as `docs/hosts.md` has it.
     Update {
-        /// What it was.
+        /// Update of the session.
         update: Value,
     },
     /// The chat was sent a message.
@@ -130,7 +130,7 @@ pub enum ChatEventBody {
         /// The message.
         message: ChatMessage,
     },
-    /// What a later version tells.
+    /// An event of a later version.
     #[serde(other)]
     Unknown,
 }
@@ -146,7 +146,7 @@ impl Client {
     /// Returns a client for the hub at an address such as `http://127.0.0.1:7456`.
     ///
     /// # Errors
-    /// When the settings of the network are no good.
+    /// When the settings of the network are not good.
     pub fn new(network: Network, base: &str, key: ApiKey) -> Result<Self, ClientError> {
         Ok(Self {
             transport: Transport::new(network)?,

@@ -22,13 +22,13 @@ const REST_BYTES_MAX: usize = 4 << 10;
 /// A command of a chat, with what follows it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Command {
-    /// Begins anew, with nothing of what was said.
+    /// Begins again, with nothing of what was said.
     New,
     /// Stops the turn that runs.
     Stop,
     /// Says whether a turn runs, and what waits.
     Status,
-    /// Has what was said summed up.
+    /// Summarizes the conversation.
     Compact(String),
     /// Says which model answers, or has another one answer from the next message on.
     Model(String),
@@ -36,14 +36,14 @@ pub enum Command {
     Approve {
         /// The number of the question.
         number: Option<usize>,
-        /// Whether what it offers is allowed until the conversation begins anew.
+        /// Also gives the offered grant until a new conversation is started.
         always: bool,
     },
     /// Denies it.
     Deny(Option<usize>, String),
     /// Gives the values that a running call asks for, a line each.
     Answer(String),
-    /// Says what was used.
+    /// Shows the usage.
     Usage,
     /// Lists the skills, shows one, or switches one on.
     Skills(String),
@@ -57,26 +57,26 @@ pub enum Command {
 pub const COMMANDS: [(&str, &str); 12] = [
     ("new", "begin anew, with nothing of what was said"),
     ("reset", "the same as /new"),
-    ("stop", "stop the turn that runs"),
-    ("status", "say how it stands"),
-    ("compact", "have what was said summed up"),
+    ("stop", "stop the running turn"),
+    ("status", "show the status of this chat"),
+    ("compact", "replace the conversation with a summary of it"),
     (
         "model",
         "say which model answers: /model, or choose one: /model NAME",
     ),
     (
         "approve",
-        "let run what is asked about: /approve, /approve NUMBER, /approve always",
+        "allow a pending call: /approve, /approve NUMBER, /approve always",
     ),
     (
         "deny",
-        "do not let it run: /deny REASON or /deny NUMBER REASON",
+        "deny a pending call: /deny REASON or /deny NUMBER REASON",
     ),
     (
         "answer",
-        "give the values that a tool asks for: /answer, then a line for each",
+        "give the values that a tool requests: /answer, then one line for each",
     ),
-    ("usage", "say what was used here, and today"),
+    ("usage", "show usage of this chat and of today"),
     (
         "skills",
         "list the skills: /skills, /skills show NAME, /skills enable NAME HASH",
@@ -85,7 +85,7 @@ pub const COMMANDS: [(&str, &str); 12] = [
 ];
 
 impl Command {
-    /// Reads a command; none where the text is no command. A name after the word, as in `/stop@bot`, is passed over.
+    /// Reads a command; `None` if the text is not a command. A name after the word, as in `/stop@bot`, is passed over.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let line = text.trim().strip_prefix('/')?;
@@ -194,7 +194,7 @@ async fn new(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
     let anew = event.chat.anew();
     let mut commit = HostCommit {
         rows: anew.rows(),
-        // What runs is stopped; its end is still told here.
+        // The running turn is stopped; its end is still reported here.
         mail: vec![cancel(event, &before)],
         ..HostCommit::default()
     };
@@ -208,7 +208,7 @@ async fn new(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
         commit.mail.clear();
     }
     let taken = core
-        .done(event, commit, "We begin anew.".to_owned())
+        .done(event, commit, "Started a new conversation.".to_owned())
         .await?;
     core.wake(&before);
     Ok(taken)
@@ -248,12 +248,12 @@ async fn status(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
     asked.retain(|it| it.kind != QuestionKind::Trust);
     let runs = match core.shown.is_running(&session) {
         true => "A turn runs.",
-        false if !asked.is_empty() => "A turn waits for answers.",
+        false if !asked.is_empty() => "A turn is waiting for answers.",
         false => "Nothing runs.",
     };
     let mut lines = vec![runs.to_owned()];
     if waiting > 0 {
-        lines.push(format!("Messages that wait: {waiting}"));
+        lines.push(format!("Waiting messages: {waiting}"));
     }
     let asked = asked.iter().enumerate();
     lines.extend(asked.map(|(index, it)| format!("Question {}: {}", index + 1, it.prompt)));
@@ -353,7 +353,7 @@ async fn answer(
     };
     if chosen.is_empty() {
         let text = match number {
-            None => "Nothing is asked here.".to_owned(),
+            None => "There is no open question here.".to_owned(),
             Some(number) => format!("There is no question {number} here."),
         };
         return core.tell(event, text).await;
@@ -376,7 +376,7 @@ async fn give(core: &Core, event: &Event<'_>, lines: &str) -> Result<Taken, Mail
     });
     let Some((asked, schema)) = found else {
         return core
-            .tell(event, "No values are asked for here.".to_owned())
+            .tell(event, "No values are requested here.".to_owned())
             .await;
     };
     match filled(schema, lines) {
@@ -397,7 +397,7 @@ fn filled(schema: &Value, lines: &str) -> Result<AnswerValue, String> {
     let Some(mut form) = Form::of(schema) else {
         return match serde_json::from_str(lines) {
             Ok(value) => Ok(AnswerValue::value(value)),
-            Err(error) => Err(format!("the values are no JSON: {error}.")),
+            Err(error) => Err(format!("the values are not JSON: {error}.")),
         };
     };
     let mut lines = lines.lines();

@@ -12,22 +12,22 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How long turns may go on after the hub was told to stop, where no setting says so.
+/// How long turns may continue after the hub was told to stop, if no setting says so.
 pub const DRAIN: Duration = Duration::from_secs(10);
 /// The longest such time.
 pub const DRAIN_MAX: Duration = Duration::from_secs(25);
 
-/// What the user says of the hub.
+/// Configuration of the hub.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct HubConfig {
-    /// The directory of the workspace and of the chats; `hub` in the data directory where it is not set.
+    /// The directory of the workspace and of the chats; `hub` in the data directory if it is not set.
     pub directory: Option<PathBuf>,
-    /// How long turns may go on after the hub was told to stop: at most [`DRAIN_MAX`].
+    /// How long turns may continue after the hub was told to stop: at most [`DRAIN_MAX`].
     pub drain: Option<TimeSpan>,
-    /// What happens to people that are not among the users.
+    /// Treatment of people who are not users.
     pub strangers: Strangers,
-    /// Whether a message that comes while a turn of the same sender runs joins that turn.
+    /// Lets a message that comes during a turn of the same sender join that turn.
     pub steer: bool,
     /// Tokens of a whole context: what precedes the history takes three quarters at the most.
     pub context_tokens: Option<u64>,
@@ -48,14 +48,14 @@ pub struct HubConfig {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ConfiguredUser {
-    /// What they may do.
+    /// Role of the user.
     pub role: Role,
-    /// Who they are on each channel, as `channel:id`, such as `telegram:4711`.
+    /// Ids of the user on each channel, as `channel:id`, such as `telegram:4711`.
     #[serde(default)]
     pub ids: Vec<String>,
 }
 
-/// What happens to people that are not among the users.
+/// Treatment of people who are not users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Strangers {
@@ -68,7 +68,7 @@ pub enum Strangers {
 
 /// The profile that a hub's turns have, unless the user chooses another one.
 const PROFILE: &str = "hub";
-/// What a gateway does otherwise than the profile `hub`, whose thirty seconds for a whole request or command would cut off
+/// Differences of a gateway from the profile `hub`, whose thirty seconds for a whole request or command would cut off
 /// ordinary answers: replies are streamed, and silence ends a request instead.
 const GATEWAY_VALUES: &str = "
 streaming = true
@@ -96,13 +96,13 @@ pub fn flags(flags: Layer, user: &Settings) -> Layer {
     if user.values.exec_shell.is_none() {
         flags.exec_shell = Some(false);
     }
-    // Nobody in a chat chooses for the folder, and what was chosen at a terminal does not count for chats.
+    // People in a chat do not choose for the folder, and what was chosen at a terminal does not count for chats.
     flags.sandboxed_folders = Some(Vec::new());
     flags
 }
 
-/// Sets those values of a gateway that the profile still has from the built-in `hub`. What is wrong with the profile, each
-/// turn says.
+/// Sets those values of a gateway that the profile still has from the built-in `hub`. Each turn reports defects of the
+/// profile.
 fn set_gateway_values(flags: &mut Layer, user: &Settings) {
     let name = user.values.profile.as_deref().unwrap_or(PROFILE);
     let Ok(resolved) = profiles::resolve(user, name) else {
@@ -110,7 +110,7 @@ fn set_gateway_values(flags: &mut Layer, user: &Settings) {
     };
     let sources = resolved.sources;
     let builtin = format!("profile {PROFILE}");
-    // A value that the built-in profile does not have is nobody's yet.
+    // A value that the built-in profile does not have yet.
     let is_free = |key: &str| sources.get(key).is_none_or(|source| *source == builtin);
     if !sources.values().any(|source| *source == builtin) {
         return;
@@ -168,9 +168,8 @@ impl HubConfig {
                     return Err(SetupError::new(SetupErrorKind::Config, message).hint(hint));
                 }
                 if !is_identity(id) {
-                    let message = format!(
-                        "`{id}` of `[hub.users.{name}]` is not the id of a person on a channel"
-                    );
+                    let message =
+                        format!("`{id}` of `[hub.users.{name}]` is not a user's id on a channel");
                     let hint = "write it as `channel:id`, such as `telegram:4711`";
                     return Err(SetupError::new(SetupErrorKind::Config, message).hint(hint));
                 }
@@ -186,7 +185,7 @@ impl HubConfig {
         set.unwrap_or_else(|| settings.paths.data.join("hub"))
     }
 
-    /// Returns how long turns may go on after the hub was told to stop.
+    /// Returns how long turns may continue after the hub was told to stop.
     #[must_use]
     pub fn drain(&self) -> Duration {
         self.drain.map_or(DRAIN, |it| it.0).min(DRAIN_MAX)

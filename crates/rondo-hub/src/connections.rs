@@ -1,5 +1,5 @@
-//! Connections of a listener, bounded for each address, and the bytes that are held of their requests: what the API and
-//! other channels that listen have in common.
+//! Connections of a listener, bounded for each address, and the bytes that are held of their requests: common to the
+//! API and other channels that listen.
 
 use bytes::Buf as _;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
@@ -149,7 +149,7 @@ impl Drop for AddressPlace {
     }
 }
 
-/// Returns the address that a peer is counted by: whoever has an IPv6 address usually has a whole network of 64 bits.
+/// Returns the address that a peer is counted by: the owner of an IPv6 address usually has a whole network of 64 bits.
 #[must_use]
 pub fn network(ip: IpAddr) -> IpAddr {
     match ip.to_canonical() {
@@ -279,7 +279,7 @@ impl<K: Clone + Eq + Hash> HeldBytes<K> {
         true
     }
 
-    /// Notes that none of the bytes are held any more.
+    /// Releases the bytes.
     pub fn release(&mut self) {
         let mut held = self.bound.held();
         held.all = held.all.saturating_sub(self.bytes);

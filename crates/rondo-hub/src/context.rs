@@ -1,7 +1,8 @@
-//! What a turn's model reads before the history: the layers of the workspace, one block each.
+//! Prompt of a turn before the history: the layers of the workspace, one block each.
 //!
 //! They hold neither the clock nor the sender, which ride on the messages, so they are equal byte for byte from turn to
-//! turn as long as the files are, and, where they are cut to fit, as long as the estimate of tokens is. What is private is read for the owner's private chats alone.
+//! turn as long as the files are, and, if they are cut to fit, as long as the estimate of tokens is. Private files are
+//! read for the owner's private chats alone.
 
 use crate::channel::{ChatKey, ChatKind};
 use crate::chats::{Chat, folder};
@@ -19,9 +20,9 @@ use std::path::{Path, PathBuf};
 pub(crate) const WORKSPACE_DIR: &str = "workspace";
 /// The directory below the hub's with one of each member, named after them: what they had remembered.
 const PEOPLE_DIR: &str = "people";
-/// Tokens of a whole context, where the configuration does not say; its layers take three quarters at the most.
+/// Tokens of a whole context, if the configuration does not say; its layers take three quarters at the most.
 pub(crate) const CONTEXT_TOKENS: u64 = 40_000;
-/// Who the assistant is where no `SOUL.md` says so.
+/// Default text if there is no `SOUL.md`.
 const SOUL: &str = "You are Rondo, a helpful assistant in a chat. Find out with your tools instead of guessing, and answer \
 briefly, in the language in which you are written to. Each message begins with the time in brackets.";
 
@@ -31,8 +32,8 @@ impl Core {
         self.directory.join(WORKSPACE_DIR)
     }
 
-    /// Returns where what a turn remembers is kept: the workspace for owners, a directory of their own for each member; none
-    /// where others read along, and for guests.
+    /// Returns the directory of a turn's memories: the workspace for owners, a directory of their own for each member;
+    /// none if others read along, and for guests.
     pub(crate) fn memory_of(&self, actor: &Actor, chat: &Chat) -> Option<PathBuf> {
         match audience(actor, chat) {
             Audience::Owner => Some(self.workspace()),
@@ -41,7 +42,7 @@ impl Core {
         }
     }
 
-    /// Returns an owner whose private chat it is; none where it is not known as one.
+    /// Returns an owner whose private chat it is; `None` if it is not known as one.
     pub(crate) async fn owner_of(&self, key: &ChatKey) -> Result<Option<String>, MailboxError> {
         let id = format!("{}:{}", key.channel, key.chat_id);
         let actor = self.users.actor(&id).await?;
@@ -87,7 +88,7 @@ impl Core {
     }
 }
 
-/// Returns who reads the answers of a turn.
+/// Returns the audience of a turn's answers.
 pub(crate) fn audience(actor: &Actor, chat: &Chat) -> Audience {
     match (actor.role, chat.kind) {
         (Role::Owner, ChatKind::Private) => Audience::Owner,
@@ -124,7 +125,7 @@ fn layers(workspace: &Path, facts: String, audience: Audience) -> ContextLayers 
     layers
 }
 
-/// Says what is constant in a chat.
+/// Describes the constant facts of a chat.
 fn facts(actor: &Actor, chat: &Chat) -> String {
     let channel = &chat.key.channel;
     match chat.kind {

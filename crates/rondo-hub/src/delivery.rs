@@ -39,12 +39,12 @@ pub(crate) struct Worker {
     pub(crate) shown: Shown,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) failures: Failures,
-    /// Whether some message of the channel may ask something.
+    /// Set if some message of the channel may ask something.
     pub(crate) asks: AtomicBool,
 }
 
 /// Attempts in a row that failed in this process, by chat: those that a kill cut short say nothing of the channel, and
-/// must not make what waits wait longer. Holds chats to which something is to be sent, at most.
+/// must not make what waits wait longer. Holds chats with messages to send, at most.
 #[derive(Default)]
 pub(crate) struct Failures(Mutex<HashMap<String, u32>>);
 
@@ -136,7 +136,7 @@ impl Worker {
     async fn pause(&self, busy: &HashSet<String>) -> Duration {
         let next = self.outbox.next_due(self.channel.name()).await;
         match next.ok().flatten() {
-            // What is due is being sent, or waits for one that is.
+            // A due message is being sent, or waits for one that is.
             Some(at) if at <= now() && !busy.is_empty() => LOOK,
             Some(at) => Duration::from_millis(at.0.saturating_sub(now().0))
                 .clamp(Duration::from_millis(10), LOOK),
@@ -144,7 +144,7 @@ impl Worker {
         }
     }
 
-    /// Sends one and notes what came of it. Returns its chat.
+    /// Sends one and stores the outcome. Returns its chat.
     async fn deliver(&self, row: OutboxRow) -> String {
         let chat = row.entry.chat.clone();
         if self.is_answered(&row).await {
@@ -199,7 +199,7 @@ impl Worker {
         chat
     }
 
-    /// Returns whether it is the copy of a question for an owner that somebody answered before it was sent.
+    /// Returns whether it is the copy of a question for an owner that was answered before it was sent.
     async fn is_answered(&self, row: &OutboxRow) -> bool {
         match copied(row) {
             Some(token) if row.state != OutboxState::Sending => {
@@ -210,7 +210,7 @@ impl Worker {
         }
     }
 
-    /// Notes where a question stands, so that its buttons go once it is answered.
+    /// Records the message of a question, so that its buttons go once it is answered.
     async fn note_copy(&self, row: &OutboxRow, attempt: &Attempt) {
         let can_edit = self.channel.abilities().delivery == Delivery::Edit;
         let (Some(token), Attempt::Sent(receipt)) = (asks(row).filter(|_| can_edit), attempt)
@@ -290,7 +290,7 @@ impl Worker {
     }
 }
 
-/// Has a chat go on under another id, with its session and what waits to be sent.
+/// Moves a chat to another id, with its session and its waiting messages.
 pub(crate) async fn migrate(
     store: &dyn HostStore,
     outbox: &dyn Outbox,

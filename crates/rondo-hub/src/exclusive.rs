@@ -64,7 +64,7 @@ fn held(file: &mut File, sessions: &Path) -> SetupError {
         None => "another process".to_owned(),
     };
     let message = format!(
-        "{holder} serves the sessions in `{}` already",
+        "{holder} is already serving the sessions in `{}`",
         sessions.display()
     );
     let hint = "stop that gateway first, or set `RONDO_HOME` to another directory for this one";

@@ -1,4 +1,4 @@
-//! What the owner adds to the turns of all chats.
+//! The owner's additions to the turns of all chats.
 
 use crate::hub::Core;
 use crate::users::{Actor, Role};
@@ -6,10 +6,10 @@ use rondo_runtime::Extensions;
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use std::sync::Arc;
 
-/// What the owner of the machine adds to the turns of all chats: handlers that may deny and change what turns do, and
-/// tools.
+/// Additions by the owner of the machine to the turns of all chats: handlers that may deny and change what turns do,
+/// and tools.
 pub trait TurnExtensions: Send + Sync + 'static {
-    /// Makes what is added to a turn that is about to begin or to go on. It may block, for seconds.
+    /// Makes what is added to a turn that is about to begin or to continue. It may block, for seconds.
     ///
     /// # Errors
     /// When it cannot be made: the turn does not begin without it, and is tried again later.
@@ -17,7 +17,7 @@ pub trait TurnExtensions: Send + Sync + 'static {
 }
 
 impl Core {
-    /// Returns what the owner adds to a turn that this person began: for guests, no tools.
+    /// Returns the owner's additions to a turn that this person began: for guests, no tools.
     pub(crate) async fn own_extensions(&self, actor: &Actor) -> Result<Extensions> {
         let Some(own) = self.own_extensions.get().cloned() else {
             return Ok(Extensions::default());
@@ -32,5 +32,5 @@ impl Core {
     }
 }
 
-/// What is added, once it is known.
+/// The additions, once they are known.
 pub(crate) type OwnExtensions = std::sync::OnceLock<Arc<dyn TurnExtensions>>;

@@ -1,5 +1,5 @@
-//! What the hub brings to the turns of its sessions: tools by the role of who asks, the reply as a row of the outbox, and
-//! where it stops.
+//! The hub as host of its sessions: tools by the role of the sender, the reply as a row of the outbox, and
+//! handling of failures.
 
 use crate::calibration::Calibration;
 use crate::channel::{ChatKey, ChatKind};
@@ -32,14 +32,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
-/// The table of who began the turns that are not over, by session.
+/// The table of the users who began the unfinished turns, by session.
 const TURNS: &str = "turn";
 /// The table of the private chats of owners, by their names.
 pub(crate) const OWNER_CHATS: &str = "owner_chat";
-/// What guests are told of a turn that failed, and of one that could not begin.
+/// Messages to guests about a turn that failed, and one that could not begin.
 const FAILED: &str = "Something failed here, so I could not answer. Please try again later.";
-const WAITS: &str =
-    "Your message waits: something fails here. It is tried again from time to time.";
+const WAITS: &str = "Your message is waiting because something failed here. It will be retried.";
 /// Owners that are asked at the most.
 const OWNERS_MAX: usize = 64;
 /// The tools of guests: they reach nothing of this machine.
@@ -53,16 +52,16 @@ const IN_USE_TOLD: Duration = Duration::from_secs(4);
 /// The hub as the host of its sessions.
 pub(crate) struct HubHost(pub(crate) Arc<OnceLock<Weak<Core>>>);
 
-/// Who began a turn, and with what.
+/// Beginning of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Begun {
-    /// Who, as `channel:id`.
+    /// Sender, as `channel:id`.
     pub(crate) actor: String,
     /// The key of the message.
     pub(crate) key: String,
 }
 
-/// Returns who began the turn of a session that is not over.
+/// Returns the user who began the unfinished turn of a session.
 pub(crate) async fn begun(
     store: &dyn HostStore,
     session: &SessionId,
@@ -115,8 +114,12 @@ impl Core {
         builder.text_is_unseen = true;
         self.trial.admits(session).await;
         let chat = self.chats.of_session(session).await.map_err(unreadable)?;
-        let chat =
-            chat.ok_or_else(|| SetupError::new(SetupErrorKind::Other, "the session is no chat's"))?;
+        let chat = chat.ok_or_else(|| {
+            SetupError::new(
+                SetupErrorKind::Other,
+                "the session does not belong to a chat",
+            )
+        })?;
         let asked = match turn.begins {
             Some((key, actor)) => Some(Begun {
                 actor: actor.to_owned(),
@@ -175,7 +178,7 @@ impl Core {
         Ok(())
     }
 
-    /// Asks owners about the folder of a session, in their private chats. Without any nobody is asked.
+    /// Asks owners about the folder of a session, in their private chats. Without any owner no question is asked.
     async fn ask_owner(
         &self,
         session: &SessionId,
@@ -294,7 +297,7 @@ impl Core {
         Ok(())
     }
 
-    /// Returns a stranger as a guest, where those may speak.
+    /// Returns a stranger as a guest, if those may speak.
     fn guest(&self, chat: &Chat, begun: Option<&Begun>) -> Option<Actor> {
         let begun = begun?;
         self.lets_guests_in(chat.kind).then(|| Actor {
@@ -308,7 +311,7 @@ impl Core {
         kind == ChatKind::Group && self.strangers == crate::config::Strangers::GuestsInGroups
     }
 
-    /// What becomes of a message whose sender is no user any more, and of their turn.
+    /// Handles a message whose sender is no longer a user, and their turn.
     async fn of_nobody(
         self: &Arc<Self>,
         turn: &AskedTurn<'_>,
@@ -316,7 +319,7 @@ impl Core {
         builder: &mut TurnBuilder,
     ) -> Result<()> {
         let session = turn.session;
-        let refused = "you are not among the users any more";
+        let refused = "you are no longer a user of this hub";
         let Some((key, _)) = turn.begins else {
             builder.approver = Arc::new(Refusing(refused.to_owned()));
             builder.tool_filter = ToolFilter::Only(Vec::new());
@@ -333,7 +336,7 @@ impl Core {
     }
 
     /// Returns whether who reads a chat may know paths and addresses of the operator: those who are members at least. In a
-    /// group anybody may read.
+    /// group all members may read.
     async fn is_told_reasons(&self, chat: &Chat) -> bool {
         let id = format!("{}:{}", chat.key.channel, chat.key.chat_id);
         let actor = self.users.actor(&id).await.ok().flatten();
@@ -351,7 +354,7 @@ impl Core {
         let reason = data_encoding::HEXLOWER.encode(reason.get(..8).unwrap_or_default());
         let name = format!("failed:{session}:{}:{reason}", key.unwrap_or_default());
         let text = match self.is_told_reasons(&chat).await {
-            true => format!("Your message waits: {text}. It is tried again from time to time."),
+            true => format!("Your message is waiting: {text}. It will be retried."),
             false => WAITS.to_owned(),
         };
         let commit = HostCommit {
@@ -378,7 +381,7 @@ async fn owner_chats(store: &dyn HostStore) -> Result<Vec<ChatKey>, MailboxError
     Ok(reached)
 }
 
-/// Returns which tools a person may use in a chat.
+/// Returns the tools that a person may use in a chat.
 fn tools_of(actor: &Actor, chat: &Chat) -> ToolFilter {
     let owned = |names: &[&str]| -> Vec<String> { names.iter().map(|it| (*it).into()).collect() };
     match (actor.role, chat.kind) {
@@ -395,13 +398,13 @@ fn tools_of(actor: &Actor, chat: &Chat) -> ToolFilter {
     }
 }
 
-/// Returns why nobody may answer what a turn asks; none if somebody may, such as an owner who sees it.
+/// Returns why a turn's questions cannot be answered; `None` if they can, such as by an owner who sees them.
 fn refusal(actor: &Actor, chat: &Chat, reaches_owner: bool) -> Option<&'static str> {
     let may_be_seen = reaches_owner || (actor.role == Role::Owner && chat.kind == ChatKind::Group);
     match actor.role {
-        Role::Guest => Some("guests may not have it run"),
+        Role::Guest => Some("guests may not run it"),
         Role::Member | Role::Owner if !may_be_seen => {
-            Some("no owner can be asked: one has to write to the hub in a private chat first")
+            Some("no owner can be asked: one must write to the hub in a private chat first")
         }
         Role::Member | Role::Owner => None,
     }
@@ -417,49 +420,49 @@ impl Approver for Refusing {
     }
 }
 
-/// What is committed together with a turn's records: its reply, its questions, and who began it.
+/// Changes committed together with a turn's records: its reply, its questions, and its sender.
 struct TurnCommits {
     core: Weak<Core>,
     session: SessionId,
     chat: ChatKey,
-    /// Who asks, and whom.
+    /// Sender of the questions, and the chats that are asked.
     asker: Mutex<Asker>,
     begun: Option<Begun>,
-    /// What it asked when it was parked.
+    /// Questions when it was parked.
     open: Vec<Asked>,
-    /// What it asks now, and what is asked about its folder.
+    /// Open questions of the turn and about its folder.
     asked: Mutex<Vec<Asked>>,
     /// Why the latest request failed.
     failure: Mutex<Option<String>>,
-    /// The timed work that it is a run of.
+    /// Scheduled job that it is a run of.
     timed: Option<Timed>,
     /// Tokens of its requests, as far as they were recorded here.
     tokens: AtomicU64,
     /// When the latest request to a model was begun here.
     requested: Mutex<Option<TimeMs>>,
     at_stake: AtStake,
-    /// Learns how the provider counts; none where no model is asked.
+    /// Learns how the provider counts; `None` if no model is asked.
     calibration: Option<Calibration>,
 }
 
-/// What differs in the commits of a turn by who began it, and how far it came.
+/// Differences in the commits of a turn, by its sender and progress.
 #[derive(Default)]
 struct TurnSource {
     begun: Option<Begun>,
     asker: Option<Asker>,
-    /// What is known of the session since processes ended.
+    /// Suspicion against the session after processes ended.
     known: Suspicion,
     calibration: Option<Calibration>,
 }
 
-/// Who a turn's questions are from, and the owners' chats where they are put.
+/// Sender of a turn's questions, and the owners' chats to which they are sent.
 #[derive(Default)]
 struct Asker {
     name: String,
     owners: Vec<ChatKey>,
-    /// Whether they are the owners of the hub, who may change while the turn runs.
+    /// Set if these are the owners of the hub, who may change while the turn runs.
     are_all: bool,
-    /// Whether it is a guest's turn, who is told no reasons.
+    /// Set for a guest's turn, whose sender is told no reasons.
     is_guest: bool,
 }
 
@@ -478,7 +481,7 @@ impl Asker {
     }
 }
 
-/// Timed work, and how it went until now.
+/// Scheduled job, and the results of its runs.
 enum Timed {
     Job(String, Runs),
     Heartbeat(ChatKey, Runs),
@@ -515,7 +518,7 @@ impl CommitSource for TurnCommits {
             core.retries.hold();
             pending::<()>().await;
         }
-        // What the reply asks for is put to those who are owners then.
+        // Questions of the reply go to those who are owners then.
         if self.asker().are_all
             && let Ok(owners) = owner_chats(&*core.store).await
         {
@@ -630,7 +633,7 @@ impl TurnCommits {
         commit.rows.extend(asking.rows);
     }
 
-    /// Returns what forgets those of the questions that are over.
+    /// Returns the rows that delete those of the questions that are over.
     fn no_longer_asked(&self, is_over: impl FnMut(&mut Asked) -> bool) -> Vec<HostRow> {
         let mut asked = self.asked();
         let over: Vec<Asked> = asked.extract_if(.., is_over).collect();
@@ -648,7 +651,7 @@ impl TurnCommits {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the message that the end of a turn is; none where a heartbeat found nothing to tell.
+    /// Returns the message that the end of a turn is; `None` if a heartbeat found nothing to tell.
     fn last(&self, record: &Record, stop: StopReason, text: &str) -> Option<OutboxEntry> {
         let is_beat = matches!(self.timed, Some(Timed::Heartbeat(..)));
         if is_beat && (heartbeat::is_nothing(text) || stop != StopReason::Complete) {
@@ -664,9 +667,9 @@ impl TurnCommits {
         Some(outgoing::of_turn(entry, &self.session, &record.turn))
     }
 
-    /// Returns what a person reads of a turn that failed: why, once, and what there is.
+    /// Returns the text for a person about a turn that failed: why, once, and the text so far.
     fn of_failure(&self, failure: Option<String>, text: &str) -> String {
-        // Addresses and paths of the operator are none of a guest's business.
+        // Guests are not told addresses and paths of the operator.
         if self.asker().is_guest {
             return FAILED.to_owned();
         }
@@ -682,7 +685,7 @@ impl TurnCommits {
         }
     }
 
-    /// Returns what a person reads of the end of a turn, which is never nothing.
+    /// Returns the text for a person at the end of a turn, which is never empty.
     fn reply(&self, stop_reason: StopReason, text: &str) -> String {
         let failure = self.failure().clone();
         if stop_reason == StopReason::Error {

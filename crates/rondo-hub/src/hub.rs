@@ -41,11 +41,11 @@ const RESTART: Duration = Duration::from_secs(1);
 const RESTART_MAX: Duration = Duration::from_mins(1);
 /// A channel that ran so long is begun again after the shortest pause.
 const STEADY: Duration = Duration::from_mins(5);
-/// How long the hub goes on sending after its turns have stopped.
+/// How long the hub continues sending after its turns have stopped.
 const FLUSH: Duration = Duration::from_secs(5);
 /// The directory of the chats' own directories.
 pub(crate) const CHATS_DIR: &str = "chats";
-/// The directory of the files that are to be sent.
+/// The directory of the files to send.
 pub(crate) const OUTGOING_DIR: &str = "outgoing";
 
 /// A gateway: channels, and the sessions that they talk to. Clones are the same hub.
@@ -54,7 +54,7 @@ pub struct Hub {
     core: Arc<Core>,
 }
 
-/// What the parts of the hub share.
+/// State that the parts of the hub share.
 pub(crate) struct Core {
     pub(crate) service: SessionService,
     pub(crate) store: Arc<dyn HostStore>,
@@ -151,14 +151,14 @@ impl Hub {
     }
 
     /// Receives, answers and sends until `stop` fires, and then stops: no further events are taken, turns end or stop
-    /// before they ask a model again, and what they answered is sent. What is left goes on in the next process.
+    /// before they ask a model again, and what they answered is sent. What is left continues in the next process.
     ///
     /// # Errors
     /// When another process serves the same data, when the journal cannot be read, and when no channel can receive before
     /// something is changed.
     ///
     /// # Cancel safety
-    /// Dropping the future is as the end of the process: nothing is lost, and the next run goes on.
+    /// Dropping the future is as the end of the process: nothing is lost, and the next run continues.
     pub async fn run(&self, stop: CancellationToken) -> Result<()> {
         let core = &self.core;
         let settings = core.service.runtime().settings(PathBuf::from("/"))?;
@@ -237,7 +237,7 @@ impl Hub {
         &self.core
     }
 
-    /// Returns where channels hand in what they receive.
+    /// Returns the inbox into which channels put their messages.
     #[must_use]
     pub fn inbox(&self) -> Inbox {
         Inbox::new(Arc::clone(&self.core) as _)
@@ -255,37 +255,37 @@ impl Hub {
         &self.core.users
     }
 
-    /// Returns what is known of chats.
+    /// Returns the known chats.
     #[must_use]
     pub fn chats(&self) -> &Chats {
         &self.core.chats
     }
 
-    /// Returns what is to be sent.
+    /// Returns the messages to send.
     #[must_use]
     pub fn outbox(&self) -> &Arc<dyn Outbox> {
         &self.core.outbox
     }
 
-    /// Returns what the hub notes beside its sessions.
+    /// Returns the store of the hub's rows beside its sessions.
     #[must_use]
     pub fn store(&self) -> &Arc<dyn HostStore> {
         &self.core.store
     }
 
-    /// Returns which of its channels receive.
+    /// Returns the states of its channels.
     #[must_use]
     pub fn channel_states(&self) -> &ChannelStates {
         &self.core.states
     }
 
-    /// Returns what it counts.
+    /// Returns the hub's counters.
     #[must_use]
     pub fn metrics(&self) -> &Metrics {
         &self.core.metrics
     }
 
-    /// Has timed work that is due at a time begin.
+    /// Begins the jobs that are due at a time.
     ///
     /// # Errors
     /// When the storage fails.
@@ -326,14 +326,14 @@ impl Core {
         handle
     }
 
-    /// Returns the directory that a session works in: that of its chat, which it keeps when it begins anew. Spawned work is
+    /// Returns the directory that a session works in: that of its chat, which it keeps when it starts over. Spawned work is
     /// done where its conversation works.
     pub(crate) fn directory_of(&self, id: &SessionId) -> PathBuf {
         let chats = self.directory.join(CHATS_DIR);
         chats.join(first_session(id).as_str())
     }
 
-    /// Has a session look at what waits.
+    /// Makes a session look at its mailbox.
     pub(crate) fn wake(&self, id: &SessionId) {
         let directory = self.directory_of(id);
         if let Err(error) = fs::create_dir_all(&directory) {
@@ -372,7 +372,7 @@ fn by_name(channels: Vec<Arc<dyn Channel>>) -> Result<HashMap<String, Arc<dyn Ch
         let is_plain = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit();
         if name.is_empty() || !name.bytes().all(is_plain) {
             let message =
-                format!("`{name}` is no name of a channel: it has lower-case letters and digits");
+                format!("`{name}` is not a channel name: use lower-case letters and digits");
             return Err(SetupError::new(SetupErrorKind::Config, message));
         }
         if all.insert(name.clone(), channel).is_some() {
@@ -388,7 +388,7 @@ fn no_channel_left(reasons: &str) -> SetupError {
     SetupError::new(SetupErrorKind::Config, message)
 }
 
-/// Has a channel receive until `stop` fires; one that fails stops no other.
+/// Lets a channel receive until `stop` fires; one that fails stops no other.
 async fn receive(
     core: Arc<Core>,
     channel: Arc<dyn Channel>,

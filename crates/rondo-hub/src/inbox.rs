@@ -1,10 +1,10 @@
-//! Where channels hand in what they receive.
+//! Inbox, to which channels hand received events.
 
 use crate::channel::Inbound;
 use async_trait::async_trait;
 use std::sync::Arc;
 
-/// Takes what channels receive. Clones are the same inbox.
+/// Receiver of the channels' messages. Clones are the same inbox.
 #[derive(Clone)]
 pub struct Inbox(Arc<dyn Receiver>);
 
@@ -28,7 +28,7 @@ pub trait Receiver: Send + Sync {
     }
 }
 
-/// What became of an event.
+/// Outcome of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Taken {
     /// It is durable, and is dealt with or will be.
@@ -64,13 +64,13 @@ impl Inbox {
         self.0.take(event).await
     }
 
-    /// Notes that the channel of a name receives, after its failures are over.
+    /// Records that the channel of a name receives, after its failures are over.
     pub fn receives(&self, channel: &str) {
         self.0.receives(channel);
     }
 
-    /// Notes that the channel of a name receives nothing now, though it goes on trying, and why. No secret may be in the
-    /// reason.
+    /// Records that the channel of a name receives nothing now, though it continues trying, and why. No secret may be
+    /// in the reason.
     pub fn receives_nothing(&self, channel: &str, reason: &str) {
         self.0.receives_nothing(channel, reason);
     }
@@ -82,17 +82,17 @@ pub enum InboxError {
     /// It can never be taken.
     #[error("the event is malformed: {reason}")]
     Malformed {
-        /// What is wrong with it.
+        /// Problem with the event.
         reason: String,
     },
-    /// Too much waits in its chat, while others go on: a channel that would hold up other chats for it tells the sender
+    /// Too much waits in its chat, while others continue: a channel that would hold up other chats for it tells the sender
     /// that this message was not taken, and acknowledges it.
-    #[error("too many messages wait in this chat")]
+    #[error("too many messages are waiting in this chat")]
     Full,
     /// Nothing can be taken now, such as on a full disk.
-    #[error("it cannot be taken now: {reason}")]
+    #[error("it cannot be accepted now: {reason}")]
     Later {
-        /// Why.
+        /// Reason of the failure.
         reason: String,
     },
 }

@@ -53,7 +53,7 @@ impl fmt::Debug for ApiKey {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyHash(String);
 
-/// What is kept of a key, under its hash.
+/// Stored part of a key, under its hash.
 #[derive(Serialize, Deserialize)]
 struct KeyRow {
     user: String,
@@ -90,7 +90,7 @@ pub enum KeyError {
         "user `{name}` cannot have a key: their name must be 1 to {NAME_CHARS_MAX} letters, digits, `.`, `_` and `-`"
     )]
     BadName {
-        /// The name.
+        /// Name that was given.
         name: String,
     },
     /// Too many keys.
@@ -114,7 +114,7 @@ impl Keys {
     /// When the name cannot be used, there are too many keys, or it cannot be written.
     ///
     /// # Cancel safety
-    /// Not cancel safe: there may be a key that nobody knows.
+    /// Not cancel safe: a key may be stored that was never shown.
     pub async fn make(&self, user: &str, now: TimeMs) -> Result<ApiKey, KeyError> {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
         if user.is_empty() || user.len() > NAME_CHARS_MAX || !user.chars().all(is_plain) {
@@ -168,7 +168,7 @@ impl Keys {
         Ok(count)
     }
 
-    /// Returns the name of the user that a key belongs to; `None` where it is unknown or was revoked.
+    /// Returns the name of the user that a key belongs to; `None` if it is unknown or was revoked.
     ///
     /// # Errors
     /// When the rows cannot be read.

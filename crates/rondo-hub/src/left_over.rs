@@ -1,6 +1,6 @@
-//! Files that were to be sent: each message has its own in a directory, which goes once nothing needs it any more.
+//! Files to send: each message has its own in a directory, which is removed once nothing needs it any more.
 //!
-//! What needs them is looked up each time, so that no crash leaves a file for ever or takes one too early.
+//! Uses of the files are looked up each time, so that no crash leaves a file forever or removes one too early.
 
 use crate::channel::ChannelError;
 use crate::hub::{Core, OUTGOING_DIR};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How often it is looked for directories that nothing needs.
 const LOOK: Duration = Duration::from_mins(10);
-/// What is younger may belong to a call whose message is not queued yet.
+/// Newer files may belong to a call whose message is not queued yet.
 const YOUNG: Duration = Duration::from_hours(1);
 
 /// Why it was not looked.
@@ -32,7 +32,7 @@ enum Unknown {
     Channel(#[from] ChannelError),
     #[error("a row of the outbox cannot be read: {0}")]
     Row(#[from] serde_json::Error),
-    #[error("too many messages wait to say which files are needed")]
+    #[error("too many waiting messages name files that are still needed")]
     TooMany,
 }
 
@@ -57,7 +57,7 @@ impl Core {
         if left_over.is_empty() {
             return Ok(());
         }
-        // A channel shows a message before the outbox lets go of it, so none is missed in this order.
+        // A channel shows a message before the outbox removes it, so none is missed in this order.
         let open = self.outbox.unsent().await?;
         if open.len() >= OPEN_ROWS_MAX {
             return Err(Unknown::TooMany);

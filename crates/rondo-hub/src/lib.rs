@@ -1,11 +1,11 @@
 //! The hub: a gateway through which people and programs reach sessions, by any number of channels.
 //!
-//! What a channel receives is durable before it is acknowledged, in one transaction with the event's id, so that an event
-//! that comes again leads to nothing more. What a turn answers is a row of the outbox, in one transaction with the turn's
-//! last record. So a process may end anywhere: the next one goes on.
+//! A received event is durable before it is acknowledged, in one transaction with its id, so that a duplicate
+//! has no further effect. The answer of a turn is a row of the outbox, in one transaction with the turn's
+//! last record. So a process may end anywhere: the next one continues.
 //!
 //! # Layout
-//! - [`channel`]: what a channel is, what it receives and what it sends. A channel is one type that implements
+//! - [`channel`]: channels, and the messages they receive and send. A channel is one type that implements
 //!   [`Channel`](channel::Channel).
 //! - [`hub`]: the hub, opened and run; [`config`]: the table `[hub]`.
 //! - [`inbox`]: where channels hand in what they receive; `receive`: what comes of it; [`commands`]: what begins with a slash.

@@ -1,4 +1,4 @@
-//! What the hub counts, since it was started.
+//! Counts of the hub since it was started.
 
 use rondo_core::ports::Attempt;
 use rondo_types::{ErrorClass, Usage};
@@ -10,7 +10,7 @@ use std::time::Duration;
 /// The bounds of the times that replies of models are counted by, in seconds.
 pub const SECONDS: [u64; 8] = [1, 2, 5, 10, 30, 60, 120, 300];
 
-/// What was asked of models since the hub was started.
+/// Requests to models since the hub was started.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModelCounts {
     /// Replies.
@@ -40,24 +40,24 @@ pub struct Metrics {
     models: Mutex<ModelCounts>,
 }
 
-/// What they stand at.
+/// Values of the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Counted {
-    /// Events that were taken.
+    /// Accepted events.
     pub received: u64,
-    /// Events that came again.
+    /// Duplicate events.
     pub duplicates: u64,
-    /// Events whose sender may not do that.
+    /// Events refused because of the sender's role.
     pub denied: u64,
     /// Messages that were sent.
     pub sent: u64,
-    /// Attempts after which a message waits.
+    /// Attempts after which a message is still waiting.
     pub put_off: u64,
-    /// Messages that were given up.
+    /// Messages given up on.
     pub given_up: u64,
     /// Messages that were sent again although they may have been there: at the most so many were seen twice.
     pub resent: u64,
-    /// Messages and turns that were put aside since they ended the hub.
+    /// Messages and turns quarantined because they crashed the hub.
     pub quarantined: u64,
     /// Events that could not be taken while others could.
     pub set_aside: u64,
@@ -124,13 +124,13 @@ impl Metrics {
         *self.of_models().errors.entry(class.as_str()).or_default() += 1;
     }
 
-    /// Returns what was asked of models.
+    /// Returns the counts of requests to models.
     #[must_use]
     pub fn models(&self) -> ModelCounts {
         self.of_models().clone()
     }
 
-    /// Returns what they stand at.
+    /// Returns the current values.
     #[must_use]
     pub fn counted(&self) -> Counted {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);

@@ -1,4 +1,4 @@
-//! A new workspace: the files that an assistant reads, as they are to begin with.
+//! A new workspace: the initial files that an assistant reads.
 
 use crate::context::WORKSPACE_DIR;
 use rondo_tools::context_files::WORKSPACE_SKILLS;
@@ -16,10 +16,10 @@ pub const TEMPLATES: [(&str, &str); 6] = [
     ("MEMORY.md", include_str!("../templates/MEMORY.md")),
 ];
 
-/// What became of a workspace's files.
+/// Result for a workspace's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WrittenWorkspace {
-    /// Its directory.
+    /// Directory of the workspace.
     pub directory: PathBuf,
     /// The names of the files that were written.
     pub written: Vec<&'static str>,

@@ -1,11 +1,11 @@
-//! What the hub queues for a chat: replies, questions and notices, as rows of the outbox.
+//! Messages that the hub queues for a chat: replies, questions and notices, as rows of the outbox.
 
 use crate::channel::{ChatKey, Choice, Outgoing, OutgoingFile, Receipt};
 use rondo_core::ports::{OutboxEntry, OutboxKind, OutboxRow};
 use rondo_types::{SessionId, TurnId};
 use serde::{Deserialize, Serialize};
 
-/// What belongs to a message beside its text.
+/// Parts of a message beside its text.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Details {
     /// The message that it answers.
@@ -23,7 +23,7 @@ pub struct Details {
 }
 
 impl Details {
-    /// Reads what a row of the outbox has of them.
+    /// Reads the parts from a row of the outbox.
     ///
     /// # Errors
     /// When a later version wrote it.
@@ -35,7 +35,7 @@ impl Details {
     }
 }
 
-/// Returns a message for a chat, named for ever by `key`.
+/// Returns a message for a chat, named forever by `key`.
 #[must_use]
 pub fn entry(
     key: String,
@@ -57,7 +57,7 @@ pub fn entry(
     }
 }
 
-/// Returns what the hub itself says.
+/// Returns a message of the hub itself.
 #[must_use]
 pub fn notice(key: String, chat: &ChatKey, text: impl Into<String>) -> OutboxEntry {
     entry(
@@ -79,7 +79,7 @@ pub fn of_turn(entry: OutboxEntry, session: &SessionId, turn: &TurnId) -> Outbox
     }
 }
 
-/// Returns a row as its channel sends it; none where it cannot be read.
+/// Returns a row as its channel sends it; `None` if it cannot be read.
 #[must_use]
 pub fn to_send(row: &OutboxRow, placeholder: Option<Receipt>) -> Option<Outgoing> {
     let details = Details::of_row(row).ok()?;

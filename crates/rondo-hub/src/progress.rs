@@ -25,9 +25,9 @@ const TYPING_TICKS: u64 = 4;
 const SHOW_TIMEOUT: Duration = Duration::from_secs(10);
 /// Bytes of a draft; of a longer reply the beginning is shown.
 const DRAFT_BYTES_MAX: usize = 16 << 10;
-/// The table of the messages that stand in the place of finals, by session and turn.
+/// The table of the messages that are in the place of finals, by session and turn.
 const PLACEHOLDERS: &str = "placeholder";
-/// What stands between session and turn in a row's key.
+/// Separator of session and turn in a row's key.
 const TURN_MARK: char = '/';
 /// Placeholders that are looked at when a process begins.
 const PLACEHOLDERS_MAX: usize = 100_000;
@@ -46,7 +46,7 @@ struct ShownTurn {
     chat: ChatKey,
     /// Its id, once it has begun.
     turn: Option<TurnId>,
-    /// What the turn does.
+    /// Current activity of the turn.
     fold: Fold,
     has_changed: bool,
     is_busy: bool,
@@ -57,7 +57,7 @@ struct ShownTurn {
 }
 
 impl ShownTurn {
-    /// Returns the beginning of what the model says. What it said before it called tools is not its answer.
+    /// Returns the beginning of the model's answer. Text before a call of a tool is not its answer.
     fn draft(&self) -> &str {
         let text = self.fold.turn().and_then(TurnView::latest_text);
         first_bytes(text.unwrap_or_default(), DRAFT_BYTES_MAX)
@@ -73,13 +73,13 @@ impl ShownTurn {
     }
 }
 
-/// The message that stands in the place of a final.
+/// The message that is in the place of a final.
 #[derive(Serialize, Deserialize)]
 struct Placeholder {
     receipt: Receipt,
 }
 
-/// What is shown in a tick.
+/// Output of a tick.
 struct Showing {
     session: SessionId,
     chat: ChatKey,
@@ -117,8 +117,9 @@ impl Shown {
         below.count()
     }
 
-    /// Returns what sees a turn of a chat, and has it shown until it is dropped. Whoever may know of the folders of this
-    /// machine is told its warnings.
+    /// Returns the watcher of a chat's turn, which shows its progress until it is dropped. Users who may know of the
+    /// folders of this
+    /// machine are told its warnings.
     pub(crate) fn watch(
         &self,
         session: &SessionId,
@@ -155,7 +156,7 @@ impl Shown {
         self.showing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Shows what happens until `stop` fires.
+    /// Shows the progress until `stop` fires.
     pub(crate) async fn run(
         &self,
         channels: &HashMap<String, Arc<dyn Channel>>,
@@ -258,7 +259,7 @@ impl Shown {
         turn.filter(|it| it.number == number).map(change)
     }
 
-    /// Has the first draft of a turn that goes on replace the one that an earlier process showed.
+    /// Lets the first draft of a turn that continues replace the one that an earlier process showed.
     async fn find_placeholder(
         &self,
         session: &SessionId,
@@ -300,7 +301,7 @@ impl Shown {
         self.noted(session, turn).await
     }
 
-    /// Returns what forgets that message.
+    /// Returns the row that deletes that message.
     pub(crate) fn used(session: &SessionId, turn: &TurnId) -> HostRow {
         HostRow::removed(PLACEHOLDERS, row_key(session, turn))
     }
@@ -337,7 +338,7 @@ fn row_key(session: &SessionId, turn: &TurnId) -> String {
 struct Watch {
     shown: Shown,
     session: SessionId,
-    /// The chat that is told warnings; none if nobody in it is.
+    /// The chat that is told warnings; `None` if its people may not read them.
     warned: Option<ChatKey>,
     number: u64,
 }

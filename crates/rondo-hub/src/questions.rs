@@ -17,7 +17,7 @@ use rondo_types::{
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-/// The table of what sessions ask, by session.
+/// The table of sessions' questions, by session.
 const OF_SESSION: &str = "questions";
 /// The table of the sessions of tokens.
 const TOKENS: &str = "question_token";
@@ -27,7 +27,7 @@ const DUE: &str = "question_due";
 const DUE_READ: usize = 64;
 /// The table of the messages that ask, by the question's token and the chat.
 const COPIES: &str = "question_copy";
-/// What stands between them.
+/// Separator between them.
 const COPY_MARK: char = '/';
 /// Copies of a question that are looked at.
 const COPIES_MAX: usize = 64;
@@ -41,20 +41,20 @@ const TOKEN_DIGITS: usize = 22;
 /// A question that waits for an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
-    /// What a button sends back.
+    /// Token that a button sends back.
     pub token: String,
     /// The question.
     pub id: QuestionId,
-    /// Its hash.
+    /// Hash of the question.
     pub hash: String,
-    /// What is asked.
+    /// Text of the question.
     pub prompt: String,
     /// When it expires.
     pub expires: Option<TimeMs>,
-    /// What kind of answer it takes.
+    /// Kind of answer that it takes.
     #[serde(default = "about_call")]
     pub kind: QuestionKind,
-    /// What a yes can also allow for the rest of the session.
+    /// Grant for the rest of the session that a yes can also give.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offer: Option<Grant>,
 }
@@ -114,7 +114,7 @@ impl Asked {
                 let fields = Form::of(schema).map(|it| it.fields());
                 let fields = fields.unwrap_or_else(|| schema.to_string());
                 format!(
-                    "{prompt}\n\n{fields}\n\nAnswer with /answer and a line for each, or with /deny{number} REASON."
+                    "{prompt}\n\n{fields}\n\nAnswer with /answer and one line for each, or with /deny{number} REASON."
                 )
             }
         }
@@ -157,7 +157,7 @@ fn token_of(parts: &[&str]) -> String {
     token
 }
 
-/// Who asks, and who is asked.
+/// Sender of the questions, and their receivers.
 pub struct Asker<'a> {
     /// The chat of the turn.
     pub chat: &'a ChatKey,
@@ -173,7 +173,7 @@ pub struct Answering<'a> {
     pub asked: &'a [Asked],
     /// The answer.
     pub value: AnswerValue,
-    /// Whether what they offer is allowed for the rest of the session.
+    /// Also gives the offered grant for the rest of the session.
     pub remembers: bool,
 }
 
@@ -190,13 +190,13 @@ impl Answering<'_> {
     }
 }
 
-/// What is committed where a turn asks.
+/// Changes committed with a turn's questions.
 pub struct Asking {
     /// All that is asked then.
     pub asked: Vec<Asked>,
     /// The messages that ask.
     pub outbox: Vec<OutboxEntry>,
-    /// What is noted, so that an answer finds its question.
+    /// Rows by which an answer finds its question.
     pub rows: Vec<HostRow>,
 }
 
@@ -372,8 +372,8 @@ pub(crate) async fn is_asked(store: &dyn HostStore, token: &str) -> Result<bool,
     Ok(store.row(TOKENS, token).await?.is_some())
 }
 
-/// Has the copies of a question say how it was answered, in place of their buttons, but for the one in the chat where it
-/// was answered by its button.
+/// Shows in the copies of a question how it was answered, in place of their buttons, but for the one in the chat where
+/// it was answered by its button.
 ///
 /// # Errors
 /// When the storage fails.
@@ -402,7 +402,7 @@ pub(crate) async fn settle(
     Ok(())
 }
 
-/// Returns what notes all that a session asks.
+/// Returns the rows of all questions of a session.
 fn note(session: &SessionId, asked: &[Asked]) -> Vec<HostRow> {
     let json = serde_json::to_string(asked).unwrap_or_default();
     let mut rows = vec![HostRow::set(OF_SESSION, session.as_str(), json)];
@@ -412,7 +412,7 @@ fn note(session: &SessionId, asked: &[Asked]) -> Vec<HostRow> {
     rows
 }
 
-/// Returns what forgets questions of a session that are not asked any more, but not those that are left.
+/// Returns the rows that delete questions of a session that are not asked any more, but not those that are left.
 #[must_use]
 pub fn forget_some(session: &SessionId, over: &[Asked], left: &[Asked]) -> Vec<HostRow> {
     let mut rows = forget(session, over);
@@ -448,7 +448,7 @@ fn choices(asked: &Asked) -> Vec<Choice> {
     }
 }
 
-/// Returns what forgets the questions of a session, once they are not asked any more.
+/// Returns the rows that delete the questions of a session, once they are not asked any more.
 #[must_use]
 pub fn forget(session: &SessionId, asked: &[Asked]) -> Vec<HostRow> {
     let mut rows = vec![HostRow::removed(OF_SESSION, session.as_str())];
@@ -464,7 +464,7 @@ fn due(session: &SessionId, asked: &[Asked]) -> Option<String> {
     Some(format!("{:020}:{session}", first.0))
 }
 
-/// Returns what a session asks.
+/// Returns the questions of a session.
 ///
 /// # Errors
 /// When the storage fails.
@@ -519,7 +519,7 @@ pub async fn of_token(
 pub async fn expired(store: &dyn HostStore, now: TimeMs) -> Result<Vec<SessionId>, MailboxError> {
     let mut expired = Vec::new();
     let mut after = String::new();
-    // What follows the colon in the keys of this moment sorts before this.
+    // The text behind the colon in the keys of this moment sorts before this.
     let end = format!("{:020};", now.0);
     loop {
         let rows = store.rows(DUE, &after, DUE_READ).await?;

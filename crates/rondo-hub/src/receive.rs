@@ -1,4 +1,4 @@
-//! Takes what channels receive: looks who speaks, and makes durable what comes of it in one transaction with the event.
+//! Receives events from channels: identifies the sender, and stores the consequences in one transaction with the event.
 
 use crate::attachments;
 use crate::authorise::{Action, authorise};
@@ -38,7 +38,7 @@ const READ_BEFORE: &str =
     "I read your message as it was before this edit. Send what you changed as a new message.";
 /// Characters of a sender's name that a model reads.
 const SHOWN_NAME_CHARS_MAX: usize = 64;
-/// What stands between the event and the message in the key of mail.
+/// Separator of the event and the message in the key of mail.
 const MESSAGE_MARK: char = '#';
 
 /// An event, and who it is from.
@@ -104,7 +104,7 @@ impl Receiver for Core {
 }
 
 impl Core {
-    /// Says what becomes of an event that was not taken. Where that is for want of room its sender is told: what cannot be
+    /// Decides about an event that was not taken. If that is for want of room its sender is told: what cannot be
     /// noted is not answered for a long time, however often the channel hands it in.
     async fn not_taken(&self, event: &Inbound, error: MailboxError) -> InboxError {
         let is_full = matches!(
@@ -122,7 +122,7 @@ impl Core {
         };
         if shortage(&error).is_some() && self.admits(event).await {
             let text = format!(
-                "Your message cannot be taken now: {reason}. It is taken as soon as that is mended. Send it again if you \
+                "Your message cannot be accepted now: {reason}. It will be accepted once that is fixed. Send it again if you \
                  hear nothing within a day."
             );
             self.tell_unnoted(&event.chat, text);
@@ -149,7 +149,7 @@ impl Core {
             return self.unknown(inbound, key).await;
         };
         let mut chat = known.unwrap_or_else(|| Chat::new(inbound.chat.clone(), inbound.chat_kind));
-        // Who can read a chat is what its channel says now.
+        // A chat's readers are those that its channel names now.
         chat.kind = inbound.chat_kind;
         let missed = chats::missed(&*self.store, &chat.key).await?;
         let event = Event {
@@ -258,7 +258,7 @@ impl Core {
                 | MailboxError::TooMuch { .. }
                 | MailboxError::TooLong { .. }),
             ) => {
-                self.tell(event, format!("Your message was not taken: {error}."))
+                self.tell(event, format!("Your message was not accepted: {error}."))
                     .await
             }
             Err(error) => Err(error),
@@ -374,7 +374,7 @@ impl Core {
         }
         let found = questions::of_token(&*self.store, token).await?;
         let Some((session, asked, remember)) = found else {
-            let text = "That question is not asked any more.".to_owned();
+            let text = "That question is no longer open.".to_owned();
             return self.tell(event, text).await;
         };
         // Others may refuse what is asked in their own chat alone.
@@ -391,7 +391,7 @@ impl Core {
         self.answer(event, &session, asked).await
     }
 
-    /// Says that an answer does not count. Its question stays open, and its channel is told so.
+    /// Reports that an answer does not count. Its question stays open, and its channel is told so.
     async fn denied(&self, event: &Event<'_>, text: String) -> Result<Taken, MailboxError> {
         self.tell(event, text).await.map(|_| Taken::Dropped)
     }
@@ -438,7 +438,7 @@ impl Core {
 }
 
 impl Event<'_> {
-    /// Has the chat be told what it missed, before anything else is said: someone has written there, so it takes messages.
+    /// Tells the chat what it missed, before anything else is said: someone has written there, so it takes messages.
     fn tell_missed(&self, commit: &mut HostCommit) {
         if self.missed > 0 {
             let key = &self.chat.key;
@@ -448,7 +448,7 @@ impl Event<'_> {
         }
     }
 
-    /// Returns what is noted of the chat.
+    /// Returns the rows of the chat.
     pub(crate) fn rows(&self) -> Vec<HostRow> {
         let mut rows = self.chat.rows();
         if self.actor.role == Role::Owner && self.chat.kind == ChatKind::Private {
@@ -516,7 +516,7 @@ fn check(event: &Inbound) -> Result<(), InboxError> {
         })
     };
     if event.event_id.is_empty() || event.event_id.len() > EVENT_ID_BYTES_MAX {
-        return malformed("its id has to have 1 to 200 bytes");
+        return malformed("its id must have 1 to 200 bytes");
     }
     let chat = &event.chat;
     let names = [
@@ -541,7 +541,7 @@ fn check(event: &Inbound) -> Result<(), InboxError> {
     }
 }
 
-/// What stands above a message: the clock and the sender ride on it, so that what precedes it stays the same from turn to
+/// Heading of a message: it carries the clock and the sender, so that the earlier text stays the same from turn to
 /// turn.
 fn heading(inbound: &Inbound) -> String {
     let at = rondo_runtime::service::local_time(TimeMs(inbound.at_ms));

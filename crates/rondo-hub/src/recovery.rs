@@ -1,5 +1,5 @@
-//! What happens after a crash, after a failure, and from time to time: sessions that were cut off go on, those that could
-//! not begin are tried again, and what ends the hub each time is put aside.
+//! Recovery after a crash, after a failure, and from time to time: sessions that were cut off continue, those that
+//! could not begin are tried again, and messages that crash the hub each time are quarantined.
 
 use crate::host;
 use crate::hub::Core;
@@ -20,13 +20,13 @@ use tokio::sync::Notify;
 use tokio::time::{Instant, sleep, sleep_until};
 use tokio_util::sync::CancellationToken;
 
-/// For how long others wait while those that are suspected are tried. From then on these go on one at a time among the
+/// For how long others wait while those that are suspected are tried. From then on these continue one at a time among the
 /// others.
 const TRIAL_MAX: Duration = Duration::from_secs(30);
-/// How long nothing runs before a session is tried for the last time: where the process ends meanwhile, that session does
+/// How long nothing runs before a session is tried for the last time: if the process ends meanwhile, that session does
 /// not end it.
 const QUIET: Duration = Duration::from_secs(1);
-/// How long one session that is suspected is waited for before the next one goes on.
+/// How long one session that is suspected is waited for before the next one continues.
 const SUSPECT_TIMEOUT: Duration = Duration::from_mins(5);
 /// How often it is looked at whether it got further.
 const SUSPECT_LOOK: Duration = Duration::from_millis(50);
@@ -39,7 +39,7 @@ const EXPIRY_LOOK: Duration = Duration::from_secs(30);
 /// Sessions that are at stake at once.
 const AT_STAKE_MAX: usize = 100_000;
 
-/// Sessions that are to be tried again, and turns that wait for the end of the process.
+/// Sessions to try again, and turns that wait for the end of the process.
 #[derive(Default)]
 pub(crate) struct Retries {
     due: Mutex<BTreeMap<SessionId, Retry>>,
@@ -58,7 +58,7 @@ impl Retries {
         self.due.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has a session be tried again after a pause, which doubles with each time, and returns the pause.
+    /// Tries a session again after a pause, which doubles with each time, and returns the pause.
     pub(crate) fn later(&self, session: &SessionId) -> Duration {
         let mut due = self.due();
         let retry = due.entry(session.clone()).or_insert(Retry {
@@ -73,7 +73,7 @@ impl Retries {
         pause
     }
 
-    /// Takes it that a session's turn began.
+    /// Records that a session's turn began.
     pub(crate) fn began(&self, session: &SessionId) {
         self.due().remove(session);
     }
@@ -94,7 +94,7 @@ impl Retries {
         ready.collect()
     }
 
-    /// Notes that a turn waits for the end of the process.
+    /// Records that a turn waits for the end of the process.
     pub(crate) fn hold(&self) {
         self.held.fetch_add(1, Ordering::Relaxed);
     }
@@ -119,8 +119,8 @@ fn root(session: &SessionId) -> SessionId {
 }
 
 impl Core {
-    /// Has everything go on that the last process left. What ended several processes is put aside; sessions that may have
-    /// are tried one at a time before the others go on.
+    /// Continues every session that the last process left. Sessions that ended several processes are quarantined; those
+    /// that may have are tried one at a time before the others continue.
     pub(crate) async fn recover(self: &Arc<Self>) -> Result<()> {
         let left = self.all_left().await?;
         self.forget_placeholders(&left).await.map_err(unreadable)?;
@@ -128,7 +128,7 @@ impl Core {
             left.into_iter().partition(|it| it.known.is_suspect());
         // The most innocent are tried first: they have their answers before the one that ends the process.
         suspects.sort_by_key(|it| it.known.weight());
-        // Before anything else can take these up: whoever asked is told of it together with that.
+        // Before anything else can take these up: their senders are told of it together with that.
         for culprit in suspects.iter().filter(|it| it.known.is_enough()) {
             self.put_aside(culprit).await.map_err(unreadable)?;
         }
@@ -145,7 +145,7 @@ impl Core {
         Ok(())
     }
 
-    /// Returns what the last process left, and notes what its end says of that.
+    /// Returns the turns that the last process left, and records the suspicion that its end gives.
     async fn all_left(&self) -> Result<Vec<Left>> {
         let mut known = self.suspicions().await.map_err(unreadable)?;
         let mut left = Vec::new();
@@ -179,7 +179,7 @@ impl Core {
         self.shown.forget_all_but(&to_come.collect()).await
     }
 
-    /// Has sessions go on that nobody suspects.
+    /// Continues sessions that are not under suspicion.
     async fn take_up(&self, all: &[Left]) -> Result<(), MailboxError> {
         let taken_up = all.iter();
         let taken_up = taken_up.map(|it| it.known.as_taken_up().row(&it.session));
@@ -194,14 +194,14 @@ impl Core {
         Ok(())
     }
 
-    /// Returns what is known of sessions after the end of the last process.
+    /// Returns the suspicions about sessions after the end of the last process.
     async fn suspicions(&self) -> Result<BTreeMap<SessionId, Suspicion>, MailboxError> {
         let rows = self.store.rows(SUSPECTS, "", AT_STAKE_MAX).await?;
         let rows = rows.into_iter();
         let known = rows.map(|(session, row)| (SessionId::new(session), Suspicion::of_row(&row)));
         let known = known.collect::<Vec<_>>();
         let at_stake = known.iter().filter(|(_, it)| it.is_at_stake());
-        // What a session started is at stake together with it.
+        // Sessions that a session started are at stake together with it.
         let roots: BTreeSet<SessionId> = at_stake.map(|(session, _)| root(session)).collect();
         let was_alone = roots.len() == 1;
         let after = known.into_iter();
@@ -292,7 +292,7 @@ impl Core {
         }
     }
 
-    /// Suspects nobody any more: this process ends because it was told to.
+    /// Clears all suspicions: this process ends because it was told to.
     pub(crate) async fn suspect_nobody(&self) -> Result<(), MailboxError> {
         let rows = self.store.rows(SUSPECTS, "", AT_STAKE_MAX).await?;
         let rows = rows.into_iter().map(|(session, _)| SessionId::new(session));
@@ -304,7 +304,7 @@ impl Core {
         Ok(())
     }
 
-    /// Puts aside what a session works on: its turn is stopped as soon as it goes on, or its message taken back, where
+    /// Puts aside what a session works on: its turn is stopped as soon as it continues, or its message taken back, where
     /// that had begun no turn.
     async fn put_aside(&self, left: &Left) -> Result<(), MailboxError> {
         let mut commit = HostCommit::default();
@@ -316,12 +316,12 @@ impl Core {
             commit
                 .withdrawn
                 .extend(key.clone().map(|it| (session.clone(), it)));
-            // What comes after it is given a chance of its own.
+            // The next message is given a chance of its own.
             commit.rows.push(suspects::cleared(session));
         }
         if let Some(chat) = self.chats.of_session(session).await? {
             let key = format!("quarantine:{session}:{}", key.unwrap_or_default());
-            let text = "What you asked ended the gateway again and again, so it was put aside. Ask in other words, or begin anew with /new.";
+            let text = "Your message repeatedly crashed the gateway, so it was quarantined. Rephrase it, or start a new conversation with /new.";
             commit.outbox.push(outgoing::notice(key, &chat.key, text));
         }
         self.store.commit(commit).await?;

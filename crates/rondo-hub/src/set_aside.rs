@@ -1,5 +1,5 @@
-//! Events that cannot be taken while others can: each is set aside after a few tries, so that it holds up nothing that
-//! comes behind it for good.
+//! Events that cannot be processed while others can: each is set aside after a few tries, so that it does not hold up
+//! the events behind it for good.
 
 use crate::channel::Inbound;
 use crate::hub::Core;
@@ -37,7 +37,7 @@ impl Failing {
 }
 
 impl Core {
-    /// Says what becomes of an event that could not be taken while others can. Its sender is told once it is set aside.
+    /// Decides about an event that could not be processed while others can. Its sender is told once it is set aside.
     pub(crate) async fn not_taken_alone(
         &self,
         event: &Inbound,
@@ -47,9 +47,9 @@ impl Core {
         if !self.failing.failed(&key) {
             return InboxError::Later { reason };
         }
-        tracing::error!(event = key, %reason, "an event is set aside, since it cannot be taken");
+        tracing::error!(event = key, %reason, "an event is set aside, since it cannot be processed");
         self.metrics.set_aside();
-        let text = format!("Your message could not be taken, and is set aside: {reason}.");
+        let text = format!("Your message could not be processed and was set aside: {reason}.");
         let mut commit = HostCommit {
             event: Some(key.clone()),
             ..HostCommit::default()
@@ -66,7 +66,7 @@ impl Core {
     }
 }
 
-/// Returns what is wrong, with what the system says.
+/// Returns the cause, with the system's message.
 fn cause(error: &MailboxError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),

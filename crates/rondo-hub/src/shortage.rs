@@ -1,5 +1,5 @@
-//! A storage in which nothing can be noted, such as a full disk: people are told so without a note of it, and whoever looks
-//! after the hub by its readiness.
+//! Storage to which nothing can be written, such as a full disk: people are told without a record of it, and operators
+//! see it in the hub's readiness.
 
 use crate::channel::ChatKey;
 use crate::hub::Core;
@@ -23,7 +23,7 @@ const TRY_AGAIN: Duration = Duration::from_secs(2);
 /// The table in which that is tried.
 const TRIED: &str = "storage_tried";
 
-/// Who was told of a shortage, and whether there is one.
+/// State of a shortage, with the people who were told of it.
 #[derive(Default)]
 pub(crate) struct Shortage {
     told: Mutex<HashMap<ChatKey, Instant>>,
@@ -32,7 +32,7 @@ pub(crate) struct Shortage {
 }
 
 impl Shortage {
-    /// Returns whether a chat is to be told, and takes it that it is.
+    /// Returns whether a chat must be told, and counts it as told.
     fn tells(&self, chat: &ChatKey, now: Instant) -> bool {
         let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
         told.retain(|_, at| now.duration_since(*at) < TELL_AGAIN);
@@ -44,7 +44,7 @@ impl Shortage {
     }
 }
 
-/// Returns what is wrong with the storage, in words for people; none where the error is not one of the storage, or leaves
+/// Returns the failure of the storage, in words for people; `None` if the error is not one of the storage, or leaves
 /// open whether the message was taken.
 pub(crate) fn shortage(error: &MailboxError) -> Option<&'static str> {
     match error {
@@ -78,7 +78,7 @@ impl Core {
     /// Tries whether anything can be noted; a try counts for a short while.
     ///
     /// # Errors
-    /// Says what is wrong.
+    /// When nothing can be written, with the reason.
     pub(crate) async fn try_storage(&self) -> Result<(), String> {
         let mut tried = self.shortage.tried.lock().await;
         let known = tried.as_ref();

@@ -16,7 +16,7 @@ pub struct ChannelStates {
 pub struct ChannelState {
     /// Why it receives nothing; none while it receives, and before it was tried.
     pub failure: Option<String>,
-    /// Whether trying again is of no use before something is changed.
+    /// Set if retrying is useless before something is changed.
     pub is_final: bool,
 }
 
@@ -39,7 +39,7 @@ impl ChannelStates {
         self.states().clone()
     }
 
-    /// Notes that a channel receives.
+    /// Records that a channel receives.
     pub(crate) fn receives(&self, name: &str) {
         let before = self
             .states()

@@ -18,10 +18,11 @@ const AT_WORK_MAX: u32 = 3;
 /// The same of those that ended after it alone was taken up, before any of that: what ends a process need not be a request
 /// or a call. It is more, since it says less.
 const TAKEN_UP_MAX: u32 = 6;
-/// After so many ends of processes a session is tried alone. The first may be a power cut, after which nobody is to wait.
+/// After so many ends of processes a session is tried alone. The first may be a power cut, after which no user should
+/// wait.
 const SUSPECTED_AFTER: u32 = 2;
 
-/// What a session at stake does.
+/// Activity of a session at stake.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Stake {
@@ -35,7 +36,7 @@ enum Stake {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct Suspicion {
-    /// What it does in the process that runs, or did in the last; none where it is not at stake.
+    /// Its activity in the current process, or in the last; `None` if it is not at stake.
     stake: Option<Stake>,
     /// While it alone was at stake, at a request or a call.
     at_work: u32,
@@ -61,7 +62,7 @@ impl Suspicion {
         self.stake.is_some()
     }
 
-    /// Returns what is known after the process ended.
+    /// Returns the suspicion after the process ended.
     pub(crate) fn after_end(self, was_alone: bool) -> Self {
         let mut after = Self {
             stake: None,
@@ -119,7 +120,7 @@ pub(crate) fn cleared(session: &SessionId) -> HostRow {
 pub(crate) struct AtStake(Mutex<Suspicion>);
 
 impl AtStake {
-    /// Of a turn that goes on.
+    /// Of a turn that continues.
     pub(crate) fn after(known: Suspicion) -> Self {
         Self(Mutex::new(known))
     }
@@ -144,7 +145,7 @@ impl AtStake {
     }
 }
 
-/// Who may begin or go on with turns.
+/// Sessions that may begin or continue turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Admitted {
     All,
@@ -175,7 +176,7 @@ impl Trial {
         self.0.send_replace(Admitted::All);
     }
 
-    /// Waits until a session may begin or go on with a turn.
+    /// Waits until a session may begin or continue with a turn.
     pub(crate) async fn admits(&self, session: &SessionId) {
         let mut admitted = self.0.subscribe();
         let is_admitted = |it: &Admitted| match it {
@@ -204,7 +205,7 @@ mod tests {
         }
     }
 
-    /// What is known after processes ended, in each of which it was alone or not.
+    /// Suspicion after processes ended, in each of which it was alone or not.
     fn after(stake: Stake, alone: &[bool]) -> Suspicion {
         let once = |known: Suspicion, was_alone: &bool| {
             let begun = Suspicion {

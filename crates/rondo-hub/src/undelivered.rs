@@ -1,6 +1,6 @@
-//! Messages that can never be delivered as they are: their people are told by another way.
+//! Messages that can never be delivered unchanged: their receivers are told in another way.
 //!
-//! Where the chat still takes messages, it gets a notice in place of the message. Where it does not, an owner is told in a
+//! If the chat still accepts messages, it gets a notice in place of the message. If not, an owner is told in a
 //! private chat, and the chat's own people once they write again.
 
 use crate::channel::{ChatKey, OutboxKind};
@@ -9,9 +9,9 @@ use crate::host::OWNER_CHATS;
 use crate::outgoing;
 use rondo_core::ports::{HostCommit, HostStore, MailboxError, OutboxEntry, OutboxRow};
 
-/// What begins the keys of these notices. One that is refused itself goes to an owner, and a second time nowhere.
+/// Prefix of the keys of these notices. One that is refused itself goes to an owner, and a second time nowhere.
 const HERE: &str = "undelivered:";
-/// What begins the keys of those to an owner.
+/// Prefix of the keys of notices to an owner.
 const TO_OWNER: &str = "undelivered-owner:";
 /// Owners' chats that are looked at for one that takes messages.
 const OWNERS_READ: usize = 16;
@@ -27,7 +27,7 @@ pub(crate) enum Cause {
     Gone,
 }
 
-/// Makes durable who is told that a message was given up, once for each message.
+/// Stores the receivers of the notice that a message was given up, once for each message.
 ///
 /// # Errors
 /// When the storage fails.
@@ -64,7 +64,7 @@ pub(crate) async fn note(
     store.commit(commit).await.map(|_| ())
 }
 
-/// Returns what the people of a chat are told once they write there again.
+/// Returns the notice for the people of a chat once they write there again.
 pub(crate) fn missed(chat: &ChatKey, count: u32, event: &str) -> OutboxEntry {
     let messages = match count {
         1 => "A message".to_owned(),
@@ -78,7 +78,7 @@ pub(crate) fn missed(chat: &ChatKey, count: u32, event: &str) -> OutboxEntry {
 
 fn refused_here(kind: OutboxKind, reason: &str) -> String {
     let (what, how) = match kind {
-        OutboxKind::Question => ("A question", "/approve or /deny answers it all the same."),
+        OutboxKind::Question => ("A question", "/approve or /deny still answers it."),
         OutboxKind::Final | OutboxKind::Message | OutboxKind::Notice => (
             "A message",
             "It is kept, and an owner can see it with `rondo outbox list`. Ask for it in another form.",
@@ -87,7 +87,7 @@ fn refused_here(kind: OutboxKind, reason: &str) -> String {
     format!("{what} could not be delivered here: {reason}. {how}")
 }
 
-/// Returns a notice to an owner, in a private chat that takes messages; none where there is no other such chat, or an
+/// Returns a notice to an owner, in a private chat that takes messages; none if there is no other such chat, or an
 /// owner cannot be told so either.
 async fn to_owner(
     store: &dyn HostStore,

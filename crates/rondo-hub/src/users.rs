@@ -1,4 +1,4 @@
-//! Who may speak to the hub, and as what. Looked up anew for each event, so that a change holds at once.
+//! Users of the hub and their roles. Looked up again for each event, so that a change takes effect at once.
 
 use crate::channel::Sender;
 use crate::host::OWNER_CHATS;
@@ -15,7 +15,7 @@ const IDENTITIES: &str = "user_id";
 /// Users that there may be at the most.
 pub const USERS_MAX: usize = 10_000;
 
-/// What a person may do. A higher role may do all that a lower one may.
+/// Role of a person. A higher role may do all that a lower one may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -42,9 +42,9 @@ impl fmt::Display for Role {
 pub struct User {
     /// Their name.
     pub name: String,
-    /// What they may do.
+    /// Role of the user.
     pub role: Role,
-    /// Who they are on each channel, as `channel:id`. On the channel `api`, every user has the id of their name.
+    /// Ids of the user on each channel, as `channel:id`. On the channel `api`, every user has the id of their name.
     #[serde(default)]
     pub ids: Vec<String>,
 }
@@ -52,11 +52,11 @@ pub struct User {
 /// Someone who does something now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Actor {
-    /// Who they are on their channel, as `channel:id`.
+    /// Id on the channel, as `channel:id`.
     pub id: String,
     /// The user's name.
     pub user: String,
-    /// What they may do.
+    /// Role of the user.
     pub role: Role,
 }
 
@@ -86,7 +86,7 @@ impl Users {
         }
     }
 
-    /// Returns who a sender is; none where they are not among the users.
+    /// Returns the user of a sender; none if they are not among the users.
     ///
     /// # Errors
     /// When the storage fails.
@@ -94,7 +94,7 @@ impl Users {
         self.actor(&identity(channel, sender)).await
     }
 
-    /// Returns who has this id (`channel:id`); none where nobody has.
+    /// Returns the user with this id (`channel:id`); none if there is none.
     ///
     /// # Errors
     /// When the storage fails.
@@ -142,7 +142,7 @@ impl Users {
         Ok(all)
     }
 
-    /// Adds a user, or changes one that was added. Where an id was another user's, it is this one's from now on.
+    /// Adds a user, or changes one that was added. If an id was another user's, it is this one's from now on.
     ///
     /// # Errors
     /// When the storage fails.
@@ -162,7 +162,7 @@ impl Users {
         self.commit(rows).await
     }
 
-    /// Removes a user that was added. Returns `false` where there is none.
+    /// Removes a user that was added. Returns `false` if there is none.
     ///
     /// # Errors
     /// When the storage fails.
@@ -206,7 +206,7 @@ impl Users {
     }
 }
 
-/// Returns who a sender is on their channel.
+/// Returns the identity of a sender on their channel.
 #[must_use]
 pub fn identity(channel: &str, sender: &Sender) -> String {
     format!("{channel}:{}", sender.id)

@@ -8,13 +8,13 @@ use sha2::{Digest as _, Sha256};
 /// Bytes of a body that stay in the record's row.
 pub(crate) const INLINE_BYTES_MAX: usize = 16 << 10;
 
-/// Where a body goes: into the row, or under its hash.
+/// Location of a body: in the row, or under its hash.
 pub(crate) struct Placed<'a> {
     pub(crate) body: Option<&'a str>,
     pub(crate) blob: Option<[u8; 32]>,
 }
 
-/// Stores a large body and says where it is. Where it is stored already, it is compared: a copy that the disk has
+/// Stores a large body and says where it is. If it is stored already, it is compared: a copy that the disk has
 /// changed is replaced, for all records that hold it.
 pub(crate) fn place<'a>(
     connection: &Connection,
@@ -72,7 +72,7 @@ pub(crate) fn bytes(
         .optional()?)
 }
 
-/// Returns what was noted of the bits of a large body; none where an earlier version wrote it.
+/// Returns the stored sum of a large body's bits; none if an earlier version wrote it.
 pub(crate) fn noted_bit_sum(
     connection: &Connection,
     sha256: &[u8],
@@ -84,7 +84,7 @@ pub(crate) fn noted_bit_sum(
     Ok(sum.flatten())
 }
 
-/// Returns the numbers of all bits that are set, combined by exclusive or. Where one bit is changed, this is changed by the
+/// Returns the numbers of all bits that are set, combined by exclusive or. If one bit is changed, this is changed by the
 /// number of that bit.
 pub(crate) fn bit_sum(bytes: &[u8]) -> i64 {
     let (mut words, mut all) = (0, 0);
@@ -102,7 +102,7 @@ pub(crate) fn bit_sum(bytes: &[u8]) -> i64 {
     words << 6 ^ within.fold(0, |sum, bit| sum ^ bit)
 }
 
-/// Returns whether a body that the disk has changed may be written anew: several records hold it, so it was written
+/// Returns whether a body that the disk has changed may be written again: several records hold it, so it was written
 /// more than once.
 pub(crate) fn recurs(connection: &Connection, sha256: &[u8]) -> Result<bool, JournalError> {
     let count = "SELECT count(*) FROM (SELECT 1 FROM records WHERE blob = ?1 LIMIT 2)";

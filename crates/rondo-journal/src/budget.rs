@@ -1,9 +1,10 @@
-//! What turns of any process have used of budgets that they share, in the journal's own file.
+//! Use of budgets that turns of any process share, in the journal's own file.
 //!
-//! What a request may cost is held back before it is sent, in the transaction that looks whether it fits, so that two
-//! processes cannot both take the last of it. What it used takes its place afterwards. A process that dies in between
-//! leaves it held, and settles it when its session goes on; where it leaves no session, the next request of any process
-//! gives it back. The lock of the session shows that it is still at work, also where its records are in memory.
+//! The possible cost of a request is reserved before it is sent, in the transaction that checks whether it fits, so
+//! that two processes cannot both take the last of it. The actual use replaces it afterwards. A process that dies in
+//! between leaves it reserved, and settles it when its session continues; if it leaves no session, the next request of
+//! any process gives it back. The lock of the session shows that it is still at work, also if its records are in
+//! memory.
 
 use crate::commit_thread::{to_i64, to_u64};
 use crate::error::JournalError;
@@ -15,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use std::io;
 use tokio::task::spawn_blocking;
 
-/// The tables, where they are missing. A day is counted since 1970, 0 for what no day bounds.
+/// The tables, if they are missing. A day is counted since 1970, 0 for what no day bounds.
 pub(crate) const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS budget_held (
     session TEXT NOT NULL,
@@ -61,7 +62,7 @@ fn key(scope: BudgetScope, place: &BudgetPlace) -> (&str, i64) {
     }
 }
 
-/// Returns what holds for the rows of `budget_held` that count in a scope, by the key and the day.
+/// Returns the condition for the rows of `budget_held` that count in a scope, by the key and the day.
 fn condition(scope: BudgetScope) -> &'static str {
     match scope {
         BudgetScope::Session => "root = ?1 AND ?2 = 0",
@@ -71,7 +72,7 @@ fn condition(scope: BudgetScope) -> &'static str {
 }
 
 impl Store {
-    /// Holds back what a request is likely to use, where it fits all limits; otherwise returns the first that it does
+    /// Holds back what a request is likely to use, if it fits all limits; otherwise returns the first that it does
     /// not fit. The same claim again holds back nothing more.
     ///
     /// # Errors
@@ -133,7 +134,7 @@ impl Store {
         read.await.map_err(|_| JournalError::Closed)?
     }
 
-    /// Counts what was used in a scope before anything was held back there; nothing where it is counted already.
+    /// Counts what was used in a scope before anything was held back there; nothing if it is counted already.
     ///
     /// # Errors
     /// When the disk fails.
@@ -160,7 +161,7 @@ impl Store {
         counted.await.map_err(|it| it.failure.into())
     }
 
-    /// Returns what is used and held back in a scope.
+    /// Returns the amount that is used or held back in a scope.
     ///
     /// # Errors
     /// When the disk fails.

@@ -10,13 +10,13 @@ use rondo_core::storage::{Defect, Report};
 use rondo_types::SessionId;
 
 impl Store {
-    /// Hands over the records of a session to go on with it, each checked as
-    /// [`Store::check`] does. What a later version wrote and this one does not know is left out.
+    /// Hands over the records of a session to continue with it, each checked as
+    /// [`Store::check`] does. Records that a later version wrote and this one does not know are left out.
     /// About a megabyte of them is held at a time.
     ///
     /// # Errors
     /// When there is no such session, a record is damaged, or the disk fails; also whatever `take`
-    /// fails with. What was handed over before is sound.
+    /// fails with. The records handed over before are sound.
     pub fn records<E: From<JournalError>>(
         &self,
         session: &SessionId,
@@ -45,7 +45,7 @@ impl Store {
     /// Checks every record of a session: its place, its hash, its body. One is held at a time.
     ///
     /// # Errors
-    /// When there is no such session or the disk fails. Damage is no error here.
+    /// When there is no such session or the disk fails. Damage is not an error here.
     pub fn check(&self, session: &SessionId) -> Result<Report, JournalError> {
         let (head, head_hash) = {
             let row = read::find(&self.reader(), session)?;

@@ -32,7 +32,7 @@ type Work = Box<dyn FnOnce(Result<&mut Connection, JournalError>) + Send>;
 
 /// Something that is done between two commits.
 struct Task {
-    /// Whether its own commit is to survive the loss of power.
+    /// Set if its own commit must survive the loss of power.
     is_durable: bool,
     work: Work,
 }
@@ -48,7 +48,7 @@ trait Write: Send {
     fn rows(&self) -> usize;
     /// Writes it, or fails and takes the whole transaction with it.
     fn write(&mut self, connection: &Connection) -> Result<(), JournalError>;
-    /// Tells who waits, after the transaction.
+    /// Answers the caller that waits, after the transaction.
     fn answer(self: Box<Self>, committed: Result<(), Failure>);
 }
 
@@ -59,9 +59,9 @@ pub(crate) enum Failure {
     Full,
     /// The writer ended before.
     Closed,
-    /// What is written to is only read.
+    /// A journal that is only read.
     ReadOnly(PathBuf),
-    /// It was told to commit, and whether it did is not known.
+    /// The commit was sent, and its outcome is not known.
     Unknown(String),
     /// Anything else.
     Failed(String),
@@ -81,9 +81,9 @@ impl From<Failure> for io::Error {
 /// A write whose transaction was not made, or may not have been.
 #[derive(Debug)]
 pub(crate) struct Unwritten<T> {
-    /// Why.
+    /// Cause of the failure.
     pub(crate) failure: Failure,
-    /// What it came to if it was made after all.
+    /// Result, if it was made after all.
     pub(crate) written: Option<T>,
 }
 
@@ -99,7 +99,7 @@ impl<T> From<Failure> for Unwritten<T> {
 impl From<Unwritten<Appended>> for AppendError {
     fn from(unwritten: Unwritten<Appended>) -> Self {
         match (unwritten.failure, unwritten.written) {
-            // What was refused is not there in either case.
+            // A refused write is not there in either case.
             (Failure::Unknown(_), Some(Err(refused))) => refused,
             (Failure::Unknown(reason), Some(Ok(head))) => Self::Unknown {
                 head,
@@ -111,7 +111,7 @@ impl From<Unwritten<Appended>> for AppendError {
     }
 }
 
-/// Where an append leaves its session, or why it was refused.
+/// New head of the session after an append, or the reason of the refusal.
 type Appended = Result<Head, AppendError>;
 
 struct Queued<T, F> {
@@ -150,7 +150,7 @@ where
             (Ok(()), None) => Err(Failure::Closed.into()),
             (Err(failure), written) => Err(Unwritten { failure, written }),
         };
-        // Who asked may have been cancelled; what was written is there all the same.
+        // The caller may have been cancelled; the written records are there all the same.
         let _ = self.reply.send(answer);
     }
 }
@@ -162,7 +162,7 @@ pub(crate) struct CommitThread {
     places: Arc<Semaphore>,
     thread: Option<JoinHandle<()>>,
     syncs: Arc<AtomicU64>,
-    /// The journal, where it is only read: then there is no thread.
+    /// The journal, if it is only read: then there is no thread.
     read_only: Option<PathBuf>,
 }
 
@@ -183,7 +183,7 @@ pub(crate) fn start(connection: Connection, file: JournalFile) -> io::Result<Com
 }
 
 impl CommitThread {
-    /// Refuses whatever is to be written to a journal that is only read.
+    /// Refuses all writes to a journal that is only read.
     pub(crate) fn refusing(path: PathBuf) -> Self {
         Self {
             jobs: None,
@@ -221,7 +221,7 @@ impl CommitThread {
     }
 
     /// Writes something in one transaction with all that waits besides, and returns after the commit. `work` is
-    /// about so many rows; where it fails, so do all the others. `tell` is told of the commit.
+    /// about so many rows; if it fails, so do all the others. `tell` receives the outcome.
     pub(crate) async fn write<T: Send + 'static>(
         &self,
         rows: usize,
@@ -336,7 +336,7 @@ impl Thread {
         }
     }
 
-    /// Takes what waits already, without waiting for more.
+    /// Takes the writes that wait already, without waiting for more.
     fn gather(&self, first: Box<dyn Write>) -> (Vec<Box<dyn Write>>, Option<Task>) {
         let mut rows = first.rows();
         let mut group = vec![first];
@@ -420,7 +420,7 @@ impl Thread {
 /// Why a group was not written.
 struct Failed {
     error: JournalError,
-    /// Whether all was written but the commit.
+    /// Set if everything was written but the commit.
     at_commit: bool,
 }
 
@@ -433,7 +433,7 @@ impl<E: Into<JournalError>> From<E> for Failed {
     }
 }
 
-/// Writes a group in one transaction. What is refused leaves the others alone.
+/// Writes a group in one transaction. A refused write leaves the others alone.
 fn write(connection: &mut Connection, group: &mut [Box<dyn Write>]) -> Result<(), Failed> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for one in group {
@@ -537,14 +537,14 @@ pub(crate) fn set_tally(
     Ok(())
 }
 
-/// Notes that what came after a session's last record is lost.
+/// Records that the records after a session's last one are lost.
 pub(crate) fn mark_lost(connection: &Connection, session: i64) -> Result<(), JournalError> {
     let mark = "UPDATE sessions SET lost_after = head_seq WHERE id = ?1";
     connection.execute(mark, [session])?;
     Ok(())
 }
 
-/// Returns where a session stands; none when its writer is not its owner any more.
+/// Returns the head of a session; none when its writer is not its owner any more.
 fn head(connection: &Connection, fence: &Fence) -> Result<Option<SessionHead>, JournalError> {
     Ok(connection
         .prepare_cached(
@@ -565,7 +565,7 @@ fn head(connection: &Connection, fence: &Fence) -> Result<Option<SessionHead>, J
         .optional()?)
 }
 
-/// Writes one entry's row, and its body where that is too large for one.
+/// Writes one entry's row, and its body if that is too large for one.
 pub(crate) fn insert(
     connection: &Connection,
     session: i64,
@@ -608,7 +608,7 @@ pub(crate) fn advance(
     Ok(())
 }
 
-/// SQLite's integers are signed; what does not fit is as good as endless.
+/// SQLite's integers are signed; a value that does not fit counts as endless.
 pub(crate) fn to_i64(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
@@ -628,13 +628,13 @@ fn code(error: &JournalError) -> Option<ErrorCode> {
     }
 }
 
-/// Whether the disk had no room.
+/// `true` if the disk is full.
 pub(crate) fn is_full(error: &JournalError) -> bool {
     code(error) == Some(ErrorCode::DiskFull)
 }
 
-/// Whether nothing that follows may count as durable: what the kernel could not write to the disk it drops, and does not
-/// say so again. After any other error the next write tries anew.
+/// `true` if nothing that follows may count as durable: the kernel drops data that it could not write to the disk, and
+/// does not report it again. After any other error the next write tries again.
 fn is_fatal(error: &JournalError) -> bool {
     let JournalError::Database(rusqlite::Error::SqliteFailure(error, _)) = error else {
         return false;

@@ -4,20 +4,20 @@ use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf, absolute};
 
-/// Has the names of a directory and of all above it reach the disk: without them, what is synced in a new directory is not
+/// Syncs the names of a directory and of all above it: without them, what is synced in a new directory is not
 /// found again after a loss of power. It blocks for the disk.
 ///
 /// # Errors
 /// When the path is empty.
 pub fn sync_above(dir: &Path) -> io::Result<()> {
     for above in above(dir)? {
-        // Who may not open a directory has made nothing in it, and some file systems have nothing to sync here.
+        // A user who may not open a directory has made nothing in it, and some file systems have nothing to sync here.
         let _ = File::open(above).and_then(|it| it.sync_all());
     }
     Ok(())
 }
 
-/// All of them: whoever made `dir` may have made any of those.
+/// All of them: the creator of `dir` may have made any of those.
 fn above(dir: &Path) -> io::Result<Vec<PathBuf>> {
     let dir = absolute(dir)?;
     Ok(dir.ancestors().skip(1).map(Path::to_owned).collect())

@@ -19,21 +19,21 @@ pub enum JournalError {
     TooNew {
         /// The file.
         path: PathBuf,
-        /// Its version.
+        /// Version of the file.
         found: u32,
         /// The newest that this program knows.
         known: u32,
     },
     /// File locks cannot be trusted where the journal lies.
-    #[error("the journal `{}` lies on a network file system ({kind}), where locks do not hold", path.display())]
+    #[error("the journal `{}` is on a network file system ({kind}), where file locks are unreliable", path.display())]
     NetworkFileSystem {
         /// The directory.
         path: PathBuf,
         /// The kind of file system.
         kind: String,
     },
-    /// What lies in the journal's place is none.
-    #[error("`{}` is no journal: {reason}", path.display())]
+    /// The file in the journal's place is not a journal.
+    #[error("`{}` is not a journal: {reason}", path.display())]
     NotAJournal {
         /// The file.
         path: PathBuf,
@@ -46,7 +46,7 @@ pub enum JournalError {
         /// The file.
         path: PathBuf,
     },
-    /// What was written last is in the log beside the journal, whose index is not there and cannot be
+    /// The latest records are in the log beside the journal, whose index is missing and cannot be
     /// made, since nothing can be written.
     #[error("the journal `{0}` cannot be read: `{0}-shm` is missing, without which its log `{0}-wal` cannot be", path.display())]
     NoLogIndex {
@@ -57,18 +57,18 @@ pub enum JournalError {
     #[error("the journal's database failed")]
     Database(#[from] rusqlite::Error),
     /// The writer ended, after the disk failed to keep what was written or with the program.
-    #[error("the journal no longer takes records since a write failed")]
+    #[error("the journal accepts no more records since a write failed")]
     Closed,
 }
 
 impl JournalError {
-    /// Whether the disk had no room for what was to be written, or for what SQLite writes beside it.
+    /// `true` if the disk had no room for the data, or for the files that SQLite writes beside it.
     pub(crate) fn is_full(&self) -> bool {
         match self {
             Self::Store(StoreError::Io { source, .. }) => {
                 source.kind() == io::ErrorKind::StorageFull
             }
-            // SQLite tells of the index of its log only that it could not be made.
+            // SQLite's only error about the index of its log is that it could not be made.
             Self::Database(error) => matches!(
                 error.sqlite_error_code(),
                 Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure | ErrorCode::CannotOpen)
@@ -90,7 +90,7 @@ impl JournalError {
         )
     }
 
-    /// Whether the journal is there and this process may not write it.
+    /// `true` if the journal exists and this process may not write it.
     pub(crate) fn is_read_only(&self) -> bool {
         match self {
             Self::Store(StoreError::Io { source, .. }) => matches!(
@@ -103,7 +103,7 @@ impl JournalError {
         }
     }
 
-    /// Says that a session is damaged.
+    /// Returns the error for a damaged session.
     pub(crate) fn damaged(session: &SessionId, defect: Defect) -> Self {
         Self::Store(StoreError::Damaged {
             session: session.clone(),

@@ -20,7 +20,7 @@ impl Store {
     /// Writes a session as lines of JSON: a header, then one record a line.
     ///
     /// The file holds everything, the records before a fork included. It says how many records there
-    /// are and what hash they end with, so that a lost end shows. All are checked first: where one is
+    /// are and what hash they end with, so that a lost end shows. All are checked first: if one is
     /// damaged, nothing is written.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Store {
         write_line(out, &header)?;
         let mut count = 0;
         self.each(session, Seq(1), |entry| {
-            // What was appended since the header was written is not announced.
+            // Records appended since the header was written are not announced.
             if entry.seq > last {
                 return Ok(());
             }
@@ -67,7 +67,7 @@ pub(crate) fn save_damaged(
     session: &SessionId,
     from: Seq,
 ) -> Result<Option<PathBuf>, JournalError> {
-    // What is in memory has no place for it.
+    // A journal in memory has no place for it.
     if store.is_in_memory() {
         return Ok(None);
     }

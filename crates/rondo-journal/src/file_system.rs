@@ -6,7 +6,7 @@
 use crate::error::JournalError;
 use std::path::Path;
 
-/// What a file system is good for.
+/// Suitability of a file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FileSystem {
     /// Locks hold, and processes share memory.
@@ -108,7 +108,7 @@ impl FileSystem {
             }
             _ => None,
         };
-        // Where the kernel does not say it, nothing is known.
+        // If the kernel does not say it, nothing is known.
         Ok(Self::of_type(kind.unwrap_or("unknown")))
     }
 

@@ -27,7 +27,7 @@ struct Followed {
     walk: Walk,
 }
 
-/// What is kept of that, beside its place and hash.
+/// Stored part of that, besides its place and hash.
 #[derive(Serialize, Deserialize)]
 struct Snapshot<H, E> {
     history: H,
@@ -35,10 +35,10 @@ struct Snapshot<H, E> {
 }
 
 impl Store {
-    /// Follows a session's records to its transcript, one at a time, from its snapshot where it has
+    /// Follows a session's records to its transcript, one at a time, from its snapshot if it has
     /// one. Each record behind that is checked against the one before it.
     ///
-    /// Makes a snapshot where the last one is a thousand records old.
+    /// Makes a snapshot if the last one is a thousand records old.
     ///
     /// # Errors
     /// When there is no such session, a record is damaged or missing, or the disk fails.
@@ -49,7 +49,7 @@ impl Store {
             followed.take(session, entry)
         })?;
         if followed.walk.at.0 - begun_at.0 >= SNAPSHOT_AFTER {
-            // Where it cannot be kept, the next one reads more; what is wrong shows at an append.
+            // If it cannot be kept, the next one reads more; what is wrong shows at an append.
             let _ = self.save_snapshot(session, &followed);
         }
         Ok(followed.history)

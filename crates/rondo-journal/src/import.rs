@@ -26,11 +26,11 @@ impl Store {
     /// Reads an exported session, under its own id or another.
     ///
     /// Each record is checked on its way. The session has none until all are there: one whose
-    /// import was cut off is empty, and importing it again begins anew. A last line that was cut
+    /// import was cut off is empty, and importing it again starts over. A last line that was cut
     /// short is left out, and said. The session is marked as imported, and so are its forks.
     ///
     /// # Errors
-    /// When a line is no record or does not follow the one before it, when the id is taken or
+    /// When a line is not a record or does not follow the one before it, when the id is taken or
     /// cannot be one, or when reading or writing fails; then nothing was imported.
     pub fn import(
         &self,
@@ -52,7 +52,7 @@ impl Store {
             .run(move |connection| begin(connection, &name, &header))?;
         let imported = self.take_lines(&mut lines, session, row, (announced, directory));
         if imported.is_err() {
-            // What was wrong with the file is worth more than that its remains stay for a while.
+            // The defect of the file is worth more to report than that its remains stay for a while.
             let _ = self
                 .writer()
                 .run(move |connection| discard(connection, row));
@@ -92,7 +92,7 @@ impl Store {
     }
 }
 
-/// Where an imported session ends.
+/// End of an imported session.
 struct End {
     seq: Seq,
     hash: ChainHash,
@@ -133,7 +133,7 @@ fn batch(entries: &mut Entries, lines: &mut Lines<'_>) -> Result<Vec<Entry>, Jou
 }
 
 /// Makes the session's row, with nothing to be read under it. Its turn counts as open, so that a
-/// list shows what goes on, or what was cut off.
+/// list shows what continues, or what was cut off.
 fn begin(
     connection: &mut Connection,
     session: &SessionId,

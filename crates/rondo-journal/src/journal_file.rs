@@ -1,4 +1,4 @@
-//! The journal's file as it was opened: what is appended to one that is gone is nowhere.
+//! The journal's file as it was opened: appends to a file that was removed since would be lost.
 
 use crate::error::JournalError;
 use std::fs::{self, Metadata};
@@ -9,11 +9,11 @@ use std::path::{Path, PathBuf};
 /// Bytes that the smallest journal has: one page of the smallest kind.
 const BYTES_MIN: u64 = 512;
 
-/// Where a journal was opened, and which file that was.
+/// Path of an opened journal, with the identity of the file.
 #[derive(Debug)]
 pub(crate) struct JournalFile {
     path: PathBuf,
-    /// None where it is in memory.
+    /// None if it is in memory.
     file: Option<(u64, u64)>,
 }
 
@@ -21,12 +21,12 @@ pub(crate) struct JournalFile {
 #[derive(Debug)]
 pub(crate) struct Lost {
     pub(crate) reason: String,
-    /// Whether it stays so.
+    /// Set if the problem is permanent.
     pub(crate) is_gone: bool,
 }
 
 impl JournalFile {
-    /// Notes which file is there now.
+    /// Records which file is there now.
     pub(crate) fn of(path: &Path) -> Result<Self, JournalError> {
         let metadata = fs::metadata(path).map_err(JournalError::io(path))?;
         Ok(Self {
@@ -43,7 +43,7 @@ impl JournalFile {
         }
     }
 
-    /// Says what happened where that file is not there any more, or cannot be looked at.
+    /// Returns an error if that file is not there any more, or cannot be looked at.
     pub(crate) fn check(&self) -> Result<(), Lost> {
         let Some(file) = self.file else {
             return Ok(());
@@ -52,7 +52,7 @@ impl JournalFile {
         match fs::metadata(&self.path) {
             Ok(metadata) if id(&metadata) == file => Ok(()),
             Ok(_) => Err(Lost {
-                reason: format!("another file took the place of `{path}` meanwhile"),
+                reason: format!("`{path}` was meanwhile replaced by another file"),
                 is_gone: true,
             }),
             Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Lost {
@@ -60,7 +60,7 @@ impl JournalFile {
                 is_gone: true,
             }),
             Err(error) => Err(Lost {
-                reason: format!("`{path}` cannot be looked at: {error}"),
+                reason: format!("failed to inspect `{path}`: {error}"),
                 is_gone: false,
             }),
         }
@@ -71,8 +71,8 @@ fn id(metadata: &Metadata) -> (u64, u64) {
     (metadata.dev(), metadata.ino())
 }
 
-/// Refuses what is no journal before anything waits for it or writes over it. `locks` is the directory
-/// of the sessions' locks: where there are any, a journal without a page has lost them.
+/// Refuses what is not a journal before anything waits for it or writes over it. `locks` is the directory
+/// of the sessions' locks: if there are any, a journal without a page has lost them.
 pub(crate) fn refuse_others(path: &Path, locks: &Path) -> Result<(), JournalError> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
@@ -84,7 +84,7 @@ pub(crate) fn refuse_others(path: &Path, locks: &Path) -> Result<(), JournalErro
         reason,
     };
     if !metadata.is_file() {
-        return Err(refused("it is no regular file".to_owned()));
+        return Err(refused("it is not a regular file".to_owned()));
     }
     let bytes = metadata.len();
     let had_sessions = || fs::read_dir(locks).is_ok_and(|mut it| it.next().is_some());
@@ -92,7 +92,7 @@ pub(crate) fn refuse_others(path: &Path, locks: &Path) -> Result<(), JournalErro
     let is_still_empty = || fs::metadata(path).is_ok_and(|it| it.len() == 0);
     let is_lost = bytes == 0 && had_sessions() && is_still_empty();
     if (1..BYTES_MIN).contains(&bytes) || is_lost {
-        let what = "so its sessions are lost: put a copy of it back, or move it away to begin anew";
+        let what = "so its sessions are lost: restore a backup, or move it away to start over";
         return Err(refused(format!("it has {bytes} bytes, {what}")));
     }
     Ok(())

@@ -104,7 +104,7 @@ pub(crate) fn is_held(dir: &Path, session: &SessionId) -> bool {
     rustix::fs::flock(&file, FlockOperation::NonBlockingLockShared) == Err(Errno::WOULDBLOCK)
 }
 
-/// Returns the error that names a session which some process owns right now; none where no session is owned.
+/// Returns the error that names a session which some process owns right now; `None` if no session is owned.
 pub(crate) fn held_by_any(dir: &Path) -> Option<JournalError> {
     let files = std::fs::read_dir(dir).into_iter().flatten().flatten();
     files.filter_map(|file| owner_of(&file.path())).next()

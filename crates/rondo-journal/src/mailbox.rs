@@ -1,5 +1,5 @@
-//! What waits for sessions, in the journal's own file: so that it is removed in the same transaction in which the
-//! records that tell of it become durable.
+//! Mailboxes of sessions, in the journal's own file: so that a submission is removed in the same transaction in which
+//! the records about it become durable.
 //!
 //! A row that was taken, or taken back, stays without its body, so that what is submitted again is known: the
 //! newest of each session.
@@ -18,7 +18,7 @@ use std::io;
 use tokio::sync::watch;
 use tokio::task::spawn_blocking;
 
-/// The table, where it is missing. Numbers are never used twice, not even those of rows that are gone. The trigger
+/// The table, if it is missing. Numbers are never used twice, not even those of rows that are gone. The trigger
 /// holds for programs that know of no mailbox, too; what is removed unfinished was never a session.
 pub(crate) const TABLE: &str = "
 CREATE TABLE IF NOT EXISTS mail (
@@ -39,7 +39,7 @@ WHEN NOT (OLD.epoch = 0 AND OLD.head_seq = 0)
 BEGIN DELETE FROM mail WHERE session = OLD.name; END;
 ";
 
-/// Stands for the table where it is missing and cannot be made.
+/// Stands for the table if it is missing and cannot be made.
 pub(crate) const NO_TABLE: &str =
     "CREATE TEMP VIEW mail AS SELECT 0 AS id, '' AS session, '' AS key,
     '' AS kind, '' AS actor, 0 AS at_ms, NULL AS body, 0 AS revision WHERE 0";
@@ -222,7 +222,7 @@ fn counted(connection: &Connection, session: &SessionId) -> Result<Waiting, Jour
         })?)
 }
 
-/// Returns what waits in a session, or what waits there under a key.
+/// Returns the waiting messages of a session, or the one there under a key.
 fn list(connection: &Connection, session: &SessionId, key: Option<&str>) -> Written<Vec<Mail>> {
     let only = key.map_or("", |_| "AND key = ?2");
     let mut statement = connection.prepare_cached(&format!(
@@ -253,7 +253,7 @@ fn list(connection: &Connection, session: &SessionId, key: Option<&str>) -> Writ
     Ok(Ok(mails))
 }
 
-/// A damaged row is its session's own: it fails no transaction, which others may share. What it says is not repeated.
+/// A damaged row is its session's own: it fails no transaction, which others may share. Its content is not repeated.
 fn read_body(session: &SessionId, key: &str, body: ValueRef<'_>) -> Result<MailBody, MailboxError> {
     let json = body.as_bytes().unwrap_or_default();
     serde_json::from_slice(json).map_err(|err| MailboxError::Damaged {

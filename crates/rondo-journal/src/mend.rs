@@ -38,7 +38,7 @@ struct Row {
     blob: Option<Vec<u8>>,
 }
 
-/// Where a session is damaged.
+/// Place of damage in a session.
 pub(crate) struct Place {
     pub(crate) session: SessionId,
     pub(crate) seq: Seq,
@@ -90,7 +90,7 @@ fn find(connection: &Connection, place: &Place) -> Result<Option<Row>, JournalEr
     let Some(segment) = segments.iter().find(holds) else {
         return Ok(None);
     };
-    // What is of another type than it should be differs in more than a bit of its value.
+    // A value of an unexpected type differs in more than a bit.
     let row = connection
         .prepare(
             "SELECT version, epoch, step, at_ms, CAST(turn AS BLOB), CAST(hash AS BLOB),
@@ -114,7 +114,7 @@ fn find(connection: &Connection, place: &Place) -> Result<Option<Row>, JournalEr
     }
 }
 
-/// Restores where the session ends: its number, where a record has the hash of the last one, or this hash, where only it
+/// Restores where the session ends: its number, if a record has the hash of the last one, or this hash, if only it
 /// differs.
 fn mend_end(connection: &Connection, place: &Place) -> Result<bool, JournalError> {
     let row = read::find(connection, &place.session)?;
@@ -249,7 +249,7 @@ fn mend_number(
     Ok(false)
 }
 
-/// Restores the turn of the record, or its body where that is in the row.
+/// Restores the turn of the record, or its body if that is in the row.
 fn mend_text(connection: &Connection, row: &Row, before: ChainHash) -> Result<bool, JournalError> {
     let body = row.body.as_deref().unwrap_or_default();
     let Some(fields) = fields(row, row.numbers, body) else {
@@ -257,7 +257,7 @@ fn mend_text(connection: &Connection, row: &Row, before: ChainHash) -> Result<bo
     };
     let mut hashed = Vec::new();
     fields.each_part(before, |part| hashed.extend_from_slice(part));
-    // The turn and the body stand at the end, each behind its length.
+    // The turn and the body are at the end, each behind its length.
     let body_at = hashed.len() - body.len();
     let turn_end = body_at - 8;
     let turn_at = turn_end - row.turn.len();
@@ -282,7 +282,7 @@ fn set(connection: &Connection, row: &Row, name: &str, value: Value) -> Result<b
     Ok(connection.execute(&sql, (row.owner, to_i64(row.seq.0), value))? > 0)
 }
 
-/// Flips the one bit of a range after which all the bytes have a hash; none where no bit does, or too many bytes
+/// Flips the one bit of a range after which all the bytes have a hash; none if no bit does, or too many bytes
 /// would have to be tried.
 fn restore(bytes: &mut [u8], range: Range<usize>, sha256: &[u8]) -> bool {
     if range.len().saturating_mul(bytes.len()) > SEARCHED_BYTES_MAX * SEARCHED_BYTES_MAX {
@@ -307,7 +307,7 @@ fn restore(bytes: &mut [u8], range: Range<usize>, sha256: &[u8]) -> bool {
     false
 }
 
-/// Flips the bit that the sum of the bits says was changed; not where the bytes do not have their hash then.
+/// Flips the bit that the sum of the bits says was changed; not if the bytes do not have their hash then.
 fn restore_by_sum(bytes: &mut [u8], bit_sum: i64, sha256: &[u8]) -> bool {
     let Ok(bit) = usize::try_from(blob::bit_sum(bytes) ^ bit_sum) else {
         return false;

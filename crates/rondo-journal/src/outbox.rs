@@ -1,5 +1,5 @@
-//! What is sent to the outside, and what a host notes, in the journal's own file: so that it becomes durable in the same
-//! transaction as the records that tell of it.
+//! Outgoing messages and rows of hosts, in the journal's own file: so that they become durable in the same
+//! transaction as the records about them.
 
 use crate::commit_thread::{to_i64, to_u64};
 use crate::error::JournalError;
@@ -16,7 +16,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row};
 use sha2::{Digest as _, Sha256};
 use tokio::sync::watch;
 
-/// The tables, where they are missing. `said` is the hash of what a tool said, so that a final that says the same is left
+/// The tables, if they are missing. `said` is the hash of what a tool said, so that a final that says the same is left
 /// out. An older program leaves all of them alone.
 pub(crate) const TABLES: &str = "
 CREATE TABLE IF NOT EXISTS outbox (
@@ -53,7 +53,7 @@ CREATE TABLE IF NOT EXISTS host_events (
 );
 ";
 
-/// Stand for the tables where they are missing and cannot be made.
+/// Stand for the tables if they are missing and cannot be made.
 pub(crate) const NO_TABLES: &str =
     "CREATE TEMP VIEW outbox AS SELECT 0 AS id, '' AS key, '' AS channel, '' AS chat, '' AS session,
     NULL AS turn, '' AS kind, '' AS text, '' AS details, NULL AS said, '' AS state, 0 AS attempts, 0 AS doubts,
@@ -64,7 +64,7 @@ const COLUMNS: &str =
     "id, key, channel, chat, session, turn, kind, text, details, state, attempts, doubts,
     at_ms, not_before, error, receipt";
 
-/// Adds what is new within a transaction.
+/// Adds the new messages within a transaction.
 pub(crate) fn add(
     connection: &Connection,
     outbox: &[OutboxEntry],

@@ -31,7 +31,7 @@ pub struct OwnedSession {
     fence: Fence,
     at: AtomicU64,
     lost: CancellationToken,
-    /// Set where the session's row is made with its first records.
+    /// Set if the session's row is made with its first records.
     new: Option<Arc<NewSession>>,
     _lock: SessionLock,
 }
@@ -80,7 +80,7 @@ impl Store {
     /// could take that back, leaves no owner: the first append that returns makes the epoch durable with its records.
     ///
     /// # Errors
-    /// When another process owns it, when there is none of that id, or when the disk fails.
+    /// When another process owns it, when it does not exist, or when the disk fails.
     pub fn own(&self, session: &SessionId) -> Result<OwnedSession, JournalError> {
         let lock = self.lock(checked(session)?)?;
         let name = session.clone();
@@ -115,7 +115,7 @@ impl OwnedSession {
         &self.fence.session
     }
 
-    /// Returns what proves the ownership.
+    /// Returns the proof of the ownership.
     #[must_use]
     pub fn fence(&self) -> &Fence {
         &self.fence

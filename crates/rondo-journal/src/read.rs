@@ -12,7 +12,7 @@ use rusqlite::types::{FromSql, FromSqlResult, ValueRef};
 use rusqlite::{Connection, OptionalExtension as _, Row};
 use std::ops::ControlFlow;
 
-/// Records that are held at a time where a session is followed.
+/// Records that are held at a time if a session is followed.
 const PAGE_RECORDS: usize = 256;
 /// Bytes of bodies at which no more are held; the last may be longer.
 const PAGE_BYTES: usize = 1 << 20;
@@ -98,7 +98,7 @@ impl Store {
         Ok(())
     }
 
-    /// Reads some records, and says what ended it where that was no bound.
+    /// Reads some records, and says what ended it if that was no bound.
     fn page(
         &self,
         session: &SessionId,
@@ -135,7 +135,7 @@ impl Store {
     }
 }
 
-/// Returns where a session's records end, and its owner's epoch; none where it has no row.
+/// Returns the end of a session's records, and its owner's epoch; none if it has no row.
 pub(crate) fn head(
     connection: &Connection,
     session: &SessionId,
@@ -196,7 +196,7 @@ fn by(
         .optional()?)
 }
 
-/// Returns the name of a session; none where it has no row.
+/// Returns the name of a session; `None` if it has no row.
 pub(crate) fn name_of(connection: &Connection, id: i64) -> Result<Option<SessionId>, JournalError> {
     Ok(by(connection, "id = ?1", id)?.map(|row| row.name))
 }
@@ -215,7 +215,7 @@ pub(crate) fn forks_beyond(
         .collect::<Result<_, _>>()?)
 }
 
-/// Finds where a session's records lie, the oldest first.
+/// Finds the records of a session, the oldest first.
 pub(crate) fn lineage(
     connection: &Connection,
     session: &SessionRow,
@@ -235,7 +235,7 @@ pub(crate) fn lineage(
             })
         };
         if segments.len() > FORKS_MAX {
-            return Err(damaged("its forks go round in a circle"));
+            return Err(damaged("its forks form a cycle"));
         }
         let row = by(connection, "id = ?1", next)?
             .ok_or_else(|| damaged("the session that it is a fork of is gone"))?;
@@ -318,13 +318,13 @@ fn entry(
         })
     };
     let hash = field::<Vec<u8>>(row, 6).map_err(|_| damaged("its hash cannot be read"))?;
-    let body = field(row, 7).map_err(|_| damaged("its body is no text"))?;
+    let body = field(row, 7).map_err(|_| damaged("its body is not text"))?;
     let key = field::<Option<Vec<u8>>>(row, 8).map_err(|_| damaged("its body cannot be found"))?;
     let json = match (body, key) {
         (Some(body), _) => body,
         (None, Some(sha256)) => blob::read(connection, &sha256)?
             .ok_or_else(|| damaged("its body is gone"))?
-            .map_err(|_| damaged("its body is no text"))?,
+            .map_err(|_| damaged("its body is not text"))?,
         (None, None) => return Err(damaged("it has no body")),
     };
     let unreadable = |_| damaged("one of its numbers or its turn cannot be read");
@@ -336,7 +336,7 @@ fn entry(
         step: field(row, 4).map_err(unreadable)?,
         at: TimeMs(to_u64(field(row, 5).map_err(unreadable)?)),
         json,
-        hash: ChainHash::from_slice(&hash).ok_or_else(|| damaged("its hash is no hash"))?,
+        hash: ChainHash::from_slice(&hash).ok_or_else(|| damaged("its hash is malformed"))?,
     })
 }
 

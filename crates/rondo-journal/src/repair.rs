@@ -21,8 +21,8 @@ impl Store {
     /// Checks a session, restores the records in which one bit was changed, and cuts off everything from the first
     /// record on that stays damaged, in the forks that share it too.
     ///
-    /// What is cut off is saved as text beside the journal first, as far as it can be read. Nothing is cut off where the
-    /// damage is in a large body that other records hold: the next record with the same body restores it for all.
+    /// Removed records are saved as text beside the journal first, as far as they can be read. Nothing is removed if
+    /// the damage is in a large body that other records hold: the next record with the same body restores it for all.
     ///
     /// # Errors
     /// As [`Store::check`]; also when the session or a fork that would be cut is in use, or the damage lies in records

@@ -13,7 +13,7 @@ const FILE_NAME: &str = "journal.reserve";
 /// Its bytes: the index of a log, and the pages that a removal changes.
 const BYTES: usize = 256 << 10;
 
-/// Makes the reserve where it is missing and the disk has room for it.
+/// Makes the reserve if it is missing and the disk has room for it.
 pub(crate) fn make(dir: &Path) {
     let path = dir.join(FILE_NAME);
     let mut options = OpenOptions::new();

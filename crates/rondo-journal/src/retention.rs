@@ -44,7 +44,7 @@ impl Store {
         )?;
         let sums = statement.query_map([], |row| Ok((row.get(0)?, to_u64(row.get(1)?))))?;
         let own = sums.collect::<Result<HashMap<String, u64>, _>>()?;
-        // What calls started goes with the session that they belong to.
+        // Sessions that calls started go with the session that they belong to.
         let mut with_children: HashMap<String, u64> = HashMap::new();
         for (name, bytes) in &own {
             let mut root = SessionId::new(name.as_str());
@@ -83,7 +83,7 @@ fn shrink(connection: &Connection) -> Result<(), JournalError> {
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, u32>(0));
     empty_log(connection)?;
     if number("auto_vacuum")? == 0 {
-        // A journal of before: it is written anew as a whole, once.
+        // A journal of an earlier version: it is written again as a whole, once.
         connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; VACUUM;")?;
         return empty_log(connection);
     }

@@ -17,7 +17,7 @@ use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::{Path, PathBuf};
 
-/// What every journal begins with: that it is of SQLite, with pages of 4096 bytes and a log.
+/// First bytes of every journal: an SQLite file with pages of 4096 bytes and a log.
 const BEGINNING: &[u8; 24] = b"SQLite format 3\0\x10\0\x02\x02\0\x40\x20\x20";
 /// Files that are kept of journals that were malformed.
 const KEPT_MAX: u32 = 1000;
@@ -25,7 +25,7 @@ const KEPT_MAX: u32 = 1000;
 const LOOKED_FOR_MAX: i64 = 1_000_000;
 
 impl Store {
-    /// Says what SQLite calls malformed in the file; `None` if nothing is.
+    /// Returns SQLite's description of the malformed parts of the file; `None` if there are none.
     ///
     /// # Errors
     /// When the disk fails.
@@ -64,7 +64,8 @@ impl Store {
         old.busy_timeout(options.busy_timeout)?;
         // Tables whose lines in the list of tables can be read are found, whatever the others are.
         let _ = old.pragma_update(None, "writable_schema", true);
-        // What another process appends meanwhile would be lost. Where it cannot be held off, it cannot append either.
+        // Records that another process appends meanwhile would be lost. If it cannot be held off, it cannot append
+        // either.
         let _ = old.execute_batch("BEGIN IMMEDIATE");
         let unfinished = dir.join(format!("{FILE_NAME}.new"));
         for suffix in ["", "-wal", "-shm"] {
@@ -239,7 +240,7 @@ fn copy(
     Ok(())
 }
 
-/// Returns the columns that a table has in both files; none where it is only in the new one.
+/// Returns the columns that a table has in both files; none if it is only in the new one.
 fn shared_columns(
     old: &Connection,
     new: &Connection,

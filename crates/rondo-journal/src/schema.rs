@@ -23,7 +23,7 @@ const STATEMENTS: usize = 64;
 /// The pause before a file that another process writes to is tried again.
 const BUSY_PAUSE: Duration = Duration::from_millis(20);
 
-/// What a connection keeps of the file's pages.
+/// Size of a connection's page cache.
 const CACHE_KIB: i32 = 512;
 
 /// A session's own records lie behind its parent's up to `fork_seq`. `turns` and `open` follow from
@@ -77,13 +77,13 @@ CREATE TABLE blobs (sha256 BLOB PRIMARY KEY, body TEXT NOT NULL, bit_sum INTEGER
 /// How a commit survives its process.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Log {
-    /// What is written goes to a log first, whose index is memory that processes share.
+    /// Changes go to a log first, whose index is memory that processes share.
     Ahead,
-    /// What is overwritten is kept in a file until the commit.
+    /// Overwritten pages are kept in a file until the commit.
     Rollback,
 }
 
-/// Opens the writer's connection and makes the tables where there are none.
+/// Opens the writer's connection and makes the tables if there are none.
 pub(crate) fn open_writer(
     path: &Path,
     options: &Options,
@@ -94,7 +94,7 @@ pub(crate) fn open_writer(
     bound_cache(&connection)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS);
     connection.pragma_update(None, "page_size", 4096)?;
-    // Holds where the file is made, or rewritten as a whole.
+    // Holds if the file is made, or rewritten as a whole.
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     let mode = match log {
         Log::Ahead => "WAL",
@@ -291,7 +291,7 @@ fn add_columns(connection: &mut Connection) -> Result<(), JournalError> {
     Ok(())
 }
 
-/// Adds tables that an older program leaves alone, where the one that is named is missing.
+/// Adds tables that an older program leaves alone, if the one that is named is missing.
 fn add_tables(connection: &mut Connection, name: &str, tables: &str) -> Result<(), JournalError> {
     if has_table(connection, name)? {
         return Ok(());

@@ -26,7 +26,7 @@ const INFO: &str =
      FROM sessions s LEFT JOIN sessions p ON p.id = s.parent
      WHERE NOT (s.epoch = 0 AND s.head_seq = 0)";
 
-/// What stands before the last dot of a session's name, where only characters of a call's id follow it.
+/// Part of a session's name before its last dot, if only characters of a call's id follow it.
 macro_rules! before_last_dot {
     () => {
         "substr(s.name, 1, length(rtrim(s.name, '-0123456789abcdefghijklmnopqrstuvwxyz')) - 1)"
@@ -43,7 +43,7 @@ const IS_CHILD: &str = concat!(
 );
 
 /// How far ahead of the clock a session may have been written to count as just written: one from the
-/// future would be the latest for ever.
+/// future would be the latest forever.
 const AHEAD_MAX_MS: u64 = 60_000;
 
 impl Store {
@@ -125,7 +125,7 @@ impl Store {
         Ok(infos)
     }
 
-    /// Returns what is known of one session.
+    /// Returns the description of one session.
     ///
     /// # Errors
     /// When there is no such session, or the disk fails.
@@ -147,7 +147,7 @@ impl Store {
         Ok(found.map(|(head, _)| head.seq))
     }
 
-    /// Returns how the session's last turn ended; `None` where it has not, or where more came after its
+    /// Returns how the session's last turn ended; `None` if it has not, or where more came after its
     /// end than is looked through.
     ///
     /// # Errors
@@ -163,8 +163,8 @@ impl Store {
         Ok(end?.flatten())
     }
 
-    /// Returns where one of the latest turns begins: the first one that the session's last records, about so many, hold as
-    /// a whole, and in and after which nothing that was said is summed up. `None` where there is none.
+    /// Returns the beginning of one of the latest turns: the first one that the session's last records, about so many,
+    /// hold as a whole, with no compaction in or after it. `None` if there is none.
     ///
     /// # Errors
     /// When there is no such session, a record cannot be read, or the disk fails.
@@ -189,7 +189,7 @@ impl Store {
         }
     }
 
-    /// Returns whether a process works on a session right now, be it there or just begun.
+    /// Returns whether a process works on a session right now, also if the session was just begun.
     #[must_use]
     pub fn is_in_use(&self, session: &SessionId) -> bool {
         self.is_held(session)
@@ -247,7 +247,7 @@ impl Store {
         Ok(names.collect::<Result<_, _>>()?)
     }
 
-    /// Says what a session is about; the beginning of a long text is kept.
+    /// Sets the title of a session; the beginning of a long text is kept.
     ///
     /// # Errors
     /// When there is no such session, or the disk fails.
@@ -366,7 +366,7 @@ fn is_parked(connection: &Connection, session: &SessionId) -> Result<bool, Journ
     Ok(parked?.unwrap_or_default())
 }
 
-/// Returns what is made of the latest record that anything is made of, among those that are looked through.
+/// Returns the value made from the latest record that gives one, among those that are looked through.
 fn latest<T>(
     connection: &Connection,
     session: &SessionId,
@@ -394,8 +394,8 @@ fn latest<T>(
     Ok(None)
 }
 
-/// Returns where the first turn begins that has all its records from `from` on, and in and after which nothing that was
-/// said is summed up.
+/// Returns the beginning of the first turn that has all its records from `from` on, with no compaction in or after
+/// it.
 fn first_turn_from(
     connection: &Connection,
     row: &SessionRow,
@@ -420,7 +420,7 @@ fn first_turn_from(
     Ok(found)
 }
 
-/// Returns the turn that a record begins; none where it does not, or where its number was not recorded.
+/// Returns the turn that a record begins; `None` if it does not, or if its number was not recorded.
 fn late_turn(entry: Entry) -> Option<LateTurn> {
     let first = entry.seq;
     match entry.into_record()?.body {

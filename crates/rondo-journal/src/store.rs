@@ -25,7 +25,7 @@ pub(crate) const FILE_NAME: &str = "journal.db";
 /// The directory of the sessions' locks.
 pub(crate) const LOCKS_DIR: &str = "locks";
 
-/// What a commit survives.
+/// Failures that a commit survives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
     /// Loss of power: each commit waits for the disk. One that returned is not lost.
@@ -38,7 +38,7 @@ pub enum Durability {
 /// How a journal is opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Options {
-    /// What a commit survives.
+    /// Failures that a commit survives.
     pub durability: Durability,
     /// Pages of the write-ahead log at which it is copied into the file; 0 means never, for tests.
     pub checkpoint_pages: u32,
@@ -89,7 +89,7 @@ impl Drop for Shared {
     }
 }
 
-/// Where a journal is.
+/// Location of a journal.
 #[derive(Debug)]
 enum Place {
     Dir(PathBuf),
@@ -129,7 +129,7 @@ impl Store {
         matches!(self.shared.place, Place::Memory(_))
     }
 
-    /// Opens the journal in a directory, both made where they are missing.
+    /// Opens the journal in a directory, both made if they are missing.
     ///
     /// Blocks for the disk, as every function of this type that is not `async`.
     ///
@@ -147,7 +147,7 @@ impl Store {
         }
     }
 
-    /// Opens the journal as [`Store::open`] does; where the disk is full, room that was kept for that
+    /// Opens the journal as [`Store::open`] does; if the disk is full, room that was kept for that
     /// is given away, so that sessions can be removed.
     ///
     /// # Errors
@@ -159,7 +159,7 @@ impl Store {
         }
     }
 
-    /// Opens the journal to read from it, also where it is read-only or the disk is full; what writes
+    /// Opens the journal to read from it, also if it is read-only or the disk is full; what writes
     /// is refused then.
     ///
     /// # Errors
@@ -227,7 +227,7 @@ impl Store {
         Ok(Self::of(dir, writer, reader))
     }
 
-    /// Returns the type of the file system that the journal lies on, where it is not known whether locks hold there: such a
+    /// Returns the type of the file system that the journal lies on, if it is not known whether locks hold there: such a
     /// journal has a rollback journal and no log, which would need memory that processes share.
     ///
     /// # Errors
@@ -242,7 +242,7 @@ impl Store {
         })
     }
 
-    /// Returns the SQLite file; the name alone where the journal is in memory.
+    /// Returns the SQLite file; the name alone if the journal is in memory.
     #[must_use]
     pub fn path(&self) -> PathBuf {
         match &self.shared.place {
@@ -252,7 +252,7 @@ impl Store {
     }
 
     /// Returns the directory of the locks of sessions, in which a file is closed when a process stops working on its session;
-    /// none where the journal is in memory.
+    /// none if the journal is in memory.
     #[must_use]
     pub fn locks(&self) -> Option<PathBuf> {
         match &self.shared.place {
@@ -262,7 +262,7 @@ impl Store {
     }
 
     /// Returns how often these clones have written what had to wait for the disk, which it did with
-    /// [`Durability::Full`]. What is written at the same time shares one wait; the copying of the log into the file
+    /// [`Durability::Full`]. Writes at the same time share one wait; the copying of the log into the file
     /// is not counted.
     #[must_use]
     pub fn syncs(&self) -> u64 {
@@ -335,7 +335,7 @@ impl Store {
         }
     }
 
-    /// Gives that room away.
+    /// Frees the reserved room.
     pub(crate) fn release_reserve(&self) {
         if let Place::Dir(dir) = &self.shared.place {
             reserve::release(dir);
@@ -350,7 +350,7 @@ impl Store {
         &self.shared.mail_changes
     }
 
-    /// Says that there is something new to be sent.
+    /// Wakes the sender of the outbox.
     pub(crate) fn tell_outbox(&self) {
         self.outbox_changes()
             .send_modify(|it| *it = it.wrapping_add(1));
@@ -374,7 +374,7 @@ fn may_write(dir: &Path) -> bool {
     rustix::fs::access(dir, rustix::fs::Access::WRITE_OK).is_ok()
 }
 
-/// Takes away what others may do. What the user may not do either stays so: the journal is read-only.
+/// Removes the permissions of others. A file that the user may not write stays so: the journal is read-only.
 fn keep_private(path: &Path) -> Result<(), JournalError> {
     let mode = fs::metadata(path)
         .map_err(JournalError::io(path))?

@@ -6,11 +6,11 @@ use rondo_core::ports::{Entry, RecordBody, Seq};
 use rusqlite::Connection;
 use std::ops::ControlFlow;
 
-/// What a list says of a session's turns without reading its records.
+/// Facts about a session's turns for a list, without reading its records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct TurnCount {
     pub(crate) turns: u32,
-    /// Whether the last turn has no end.
+    /// Set if the last turn has no end.
     pub(crate) open: bool,
 }
 

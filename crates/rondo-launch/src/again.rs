@@ -1,4 +1,4 @@
-//! This program, started once more: for work that goes on when the terminal it was asked for at is gone.
+//! This program, started once more: for work that continues when the terminal it was asked for at is gone.
 
 use std::ffi::OsString;
 use std::io;

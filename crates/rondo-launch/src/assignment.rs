@@ -1,4 +1,4 @@
-//! What a supervisor is started with, by a keeper or for itself.
+//! Start parameters of a supervisor, from a keeper or from its own process.
 
 use super::handed::{self, HANDED_BYTES_MAX, SPEC_BYTES_MAX, Variables};
 use super::keeper::GUARD_ENDS;
@@ -10,25 +10,25 @@ use serde::de::DeserializeOwned;
 use std::io;
 use std::os::fd::{AsFd as _, OwnedFd};
 
-/// What a supervisor is started with.
+/// Start parameters of a supervisor.
 #[derive(Debug)]
 pub struct Assignment {
-    /// Where the agent says what to do.
+    /// Commands from the agent.
     pub control: OwnedFd,
-    /// Where it is answered.
+    /// Replies to the agent.
     pub frames: OwnedFd,
-    /// What is started finds these in its environment, and no others.
+    /// Environment of the started processes; they get no other variables.
     pub variables: Variables,
-    /// What the agent said behind the specification.
+    /// Bytes from the agent after the specification.
     pub said: Vec<u8>,
     /// As many as the role takes.
     pub descriptors: Vec<OwnedFd>,
-    /// Tells the agent that this process is there, where a keeper forked it.
+    /// Tells the agent that this process is there, if a keeper forked it.
     pub life: Option<Life>,
     line: Vec<u8>,
 }
 
-/// Where the agent of a keeper hears of its fork. It is readable at its end when no process holds it any more.
+/// Notifications to a keeper's agent about its fork. At end of file when no process holds it any more.
 #[derive(Debug)]
 pub struct Life {
     of_fork: OwnedFd,
@@ -37,25 +37,25 @@ pub struct Life {
 }
 
 impl Life {
-    /// Says that this process is there, which a keeper forked.
+    /// Reports to the keeper which forked this process that it runs.
     pub(super) fn begin(of_fork: OwnedFd, keeper: u32) -> io::Result<Self> {
         descriptors::send(&of_fork, &[handover::own_handle()?.as_fd()])?;
         Ok(Self { of_fork, keeper })
     }
 
-    /// Says that this process ends, and that nothing of what it was given is left.
+    /// Reports the end of this process, with nothing left of its assignment.
     pub(super) fn end(&self) {
         let _ = rustix::io::write(&self.of_fork, &[GUARD_ENDS]);
-        // What was started can have stopped it, and its agent may be gone.
+        // The command can have stopped it, and its agent may be gone.
         unix::resume_parent(Some(self.keeper));
     }
 }
 
 impl Assignment {
-    /// Takes that of a supervisor that was started for itself: descriptors, a line, and the environment.
+    /// Takes the assignment of a supervisor that was started for itself: descriptors, a line, and the environment.
     pub(super) fn from_stdio(descriptor_count: usize) -> io::Result<Self> {
-        // What is open otherwise is not meant for what is started; where it cannot be closed, that sees what the
-        // agent was given.
+        // Other open descriptors are not meant for the command; if they cannot be closed, the command sees those that
+        // the agent was given.
         let _ = handover::close_others();
         let control = rustix::io::fcntl_dupfd_cloexec(io::stdin(), 3)?;
         let frames = rustix::io::fcntl_dupfd_cloexec(io::stdout(), 3)?;
@@ -75,8 +75,8 @@ impl Assignment {
         })
     }
 
-    /// Takes that of a keeper's fork, and the name of the role in it: sealed memory, the two pipes, the socket that
-    /// tells of the fork, and what else the role takes.
+    /// Takes the assignment of a keeper's fork, and the name of the role in it: sealed memory, the two pipes, the
+    /// socket that reports the fork, and the role's own descriptors.
     pub(super) fn from_keeper(
         mut descriptors: Vec<OwnedFd>,
         keeper: u32,
@@ -85,7 +85,7 @@ impl Assignment {
         let own: Result<[OwnedFd; CALL_DESCRIPTORS], _> = descriptors.try_into();
         let [memory, control, frames, of_fork] = own.map_err(|_| io::ErrorKind::InvalidInput)?;
         let life = Life::begin(of_fork, keeper)?;
-        // Where a reason is told for which nothing was started.
+        // Destination of the reason for which nothing was started.
         rustix::stdio::dup2_stdout(&frames)?;
         let bytes = handover::read_sealed(memory, HANDED_BYTES_MAX)?;
         let handed::Handed {
@@ -105,7 +105,7 @@ impl Assignment {
         Ok((role, given))
     }
 
-    /// Says that this process is there, and waits until its agent says that it is to go on; returns whether it is.
+    /// Reports that this process runs, and waits for its agent's word to continue; returns whether it came.
     ///
     /// Nothing may be started before: an agent that hears nothing of this has another supervisor do it.
     ///
@@ -131,7 +131,7 @@ impl Assignment {
     /// Reads the specification.
     ///
     /// # Errors
-    /// When it is none of that kind.
+    /// When it is not of that kind.
     pub fn spec<T: DeserializeOwned>(&self) -> io::Result<T> {
         Ok(serde_json::from_slice(&self.line)?)
     }

@@ -16,13 +16,13 @@ pub struct Capture {
     kept: Kept,
 }
 
-/// What became of the output.
+/// Captured output.
 pub struct Captured {
     /// Head, mark and tail.
     pub text: String,
     /// How many bytes were left out.
     pub omitted_bytes: u64,
-    /// The file with the whole output, where some was left out and the file could be written.
+    /// The file with the whole output, if some was left out and the file could be written.
     pub(super) spill: Option<PathBuf>,
 }
 
@@ -100,7 +100,7 @@ impl Capture {
             .feed(bytes, &mut |text| kept.push(&redactor.push(text)));
     }
 
-    /// Returns what is kept by now.
+    /// Returns the bytes kept by now.
     pub(super) fn so_far(&self) -> Vec<u8> {
         let mut text = self.kept.head.clone();
         let omitted = self.kept.omitted();
@@ -115,7 +115,7 @@ impl Capture {
         text
     }
 
-    /// Returns what was kept.
+    /// Returns the bytes kept.
     pub fn finish(mut self) -> Captured {
         let (kept, redactor) = (&mut self.kept, &mut self.redactor);
         self.cleaner

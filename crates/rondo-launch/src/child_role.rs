@@ -20,7 +20,7 @@ pub struct ChildRole {
 impl ChildRole {
     /// Does the work and never returns, if the program was started for it by [`ChildRole::command`].
     ///
-    /// Must stand at the top of `main`, before arguments are read and threads are started.
+    /// Must be called at the top of `main`, before arguments are read and threads are started.
     pub fn serve_if_requested(&self) {
         let mut asked = std::env::args_os().skip(1).take(2);
         if asked.next().is_some_and(|it| it == CHILD_ARG)

@@ -108,7 +108,7 @@ struct Lines {
     /// The line that the cursor is in.
     at: usize,
     done: Vec<u8>,
-    /// Whether the parser is between sequences, as after a line feed at the end of a chunk.
+    /// Set if the parser is between sequences, as after a line feed at the end of a chunk.
     settled: bool,
 }
 

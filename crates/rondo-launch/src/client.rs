@@ -26,14 +26,14 @@ pub struct Supervised {
     control: File,
     frames: Frames,
     is_over: bool,
-    /// For which calls one is to be ready once this one's command is executed, or has ended where this supervisor may take
+    /// For which calls one is to be ready once this one's command is executed, or has ended if this supervisor may take
     /// them.
     spares: Option<SpareKind>,
     /// How this supervisor is handed the next call.
     way: Option<Way>,
 }
 
-/// What comes from a running command.
+/// Event of a running command.
 #[derive(Debug)]
 pub enum CommandEvent {
     /// More output, as the command wrote it; at most 16 KiB.
@@ -60,8 +60,8 @@ impl Supervised {
         Self::start_by(supervisor, variables, spec, None).await
     }
 
-    /// Starts a supervisor and lets its command run, without a way to here and back in between where it need not be
-    /// started anew. Its status file is on disk before the command runs, and it runs only if this process is there then.
+    /// Starts a supervisor and lets its command run, without a way to here and back in between if it need not be
+    /// started again. Its status file is on disk before the command runs, and it runs only if this process is there then.
     ///
     /// # Errors
     /// As [`Self::start`]; [`StartError::Cancelled`] when `cancelled` came before the command was started.
@@ -124,13 +124,13 @@ impl Supervised {
 
     /// Takes the place of an agent that is gone, at a command that runs.
     ///
-    /// What there was so far comes first, as far as it is kept.
+    /// Earlier events come first, as far as they are kept.
     ///
     /// # Errors
     /// When the supervisor does not answer: it may just end.
     ///
     /// # Cancel safety
-    /// Cancel safe: the command goes on.
+    /// Cancel safe: the command continues.
     pub async fn attach(
         state_dir: &Path,
         key: &str,
@@ -180,7 +180,7 @@ impl Supervised {
         })
     }
 
-    /// Ends what is left of a command whose supervisor is gone, or is to go.
+    /// Ends what is left of a command whose supervisor is gone, or must go.
     ///
     /// # Cancel safety
     /// Not cancel safe: processes may be left running.
@@ -240,7 +240,7 @@ impl Supervised {
         }
     }
 
-    /// Has a supervisor wait for the next call of this kind, unless one was asked for already.
+    /// Prepares a supervisor for the next call of this kind, unless one was asked for already.
     fn prepare_spare(&mut self) {
         if let Some(spares) = self.spares.take() {
             spares.prepare();
@@ -267,7 +267,7 @@ impl Ender {
         tell_to_end(&mut self.control, &self.processes);
     }
 
-    /// Lets the supervisor go on, where it was stopped again.
+    /// Lets the supervisor continue, if it was stopped again.
     pub fn wake(&self) {
         self.processes.wake();
     }

@@ -3,7 +3,7 @@
 use super::unix;
 
 /// Keeps this process's environment, and the keys in it, from the commands it starts and from other
-/// processes of the same user, where the system can do that (Linux). Memory dumps and debuggers are
+/// processes of the same user, if the system can do that (Linux). Memory dumps and debuggers are
 /// kept away with it.
 ///
 /// For programs that hold keys in their environment; called once, early in `main`.
@@ -11,7 +11,7 @@ pub fn hide_environment() {
     unix::hide_environment();
 }
 
-/// Overwrites the values of this process's environment where the system shows them to other processes
+/// Overwrites the values of this process's environment if the system shows them to other processes
 /// (on Linux, `/proc/PID/environ`), which [`hide_environment`] keeps from the user's but not from
 /// root's. The process itself and what it starts find their environment as it was.
 ///
@@ -20,15 +20,15 @@ pub fn move_environment() {
     unix::move_environment();
 }
 
-/// Has a write past the largest size of a file (`ulimit -f`) fail with an error, which can be told
-/// and survived, where it would end this process without a word. What it starts is not affected.
+/// Makes a write past the largest size of a file (`ulimit -f`) fail with an error, which can be told
+/// and survived, where it would end this process without a word. The processes it starts are not affected.
 ///
 /// Called once, early in `main`.
 pub fn survive_large_files() {
     unix::survive_large_files();
 }
 
-/// Has the allocator keep at most so many heaps that threads take turns with. By itself glibc gives nearly each thread
+/// Limits the allocator to so many heaps that threads take turns with. By itself glibc gives nearly each thread
 /// one of its own, and what is free in one is of no use to the others: of a thousand conversations 2.5 MB. Other
 /// allocators are left as they are.
 ///

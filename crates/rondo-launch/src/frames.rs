@@ -1,4 +1,4 @@
-//! Where the agent reads what a supervisor answers.
+//! Reader of a supervisor's frames.
 
 use super::protocol::{FRAME_BYTES_MAX, FRAME_HEAD, FrameKind};
 use super::unix;
@@ -17,7 +17,7 @@ const READ_BYTES: usize = 1 << 10;
 #[derive(Debug)]
 pub(super) struct Frames {
     from: Source,
-    /// What was read and not returned.
+    /// Bytes that were read and not returned.
     read: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ impl Frames {
     /// Waits for the next frame.
     ///
     /// # Errors
-    /// At the end, or when the bytes are no frame.
+    /// At the end, or when the bytes are not a frame.
     ///
     /// # Cancel safety
     /// Cancel safe: what was read in part is kept.
@@ -102,7 +102,7 @@ impl Frames {
         }
     }
 
-    /// Returns the pipe, where it is one, once nothing more was said than was returned.
+    /// Returns the pipe, if it is one, once nothing more was said than was returned.
     ///
     /// # Errors
     /// When it is none, or more was said.
@@ -117,7 +117,7 @@ impl Frames {
 pub(super) fn out_of_turn() -> io::Error {
     io::Error::new(
         io::ErrorKind::InvalidData,
-        "the supervisor spoke out of turn",
+        "the supervisor sent an unexpected message",
     )
 }
 

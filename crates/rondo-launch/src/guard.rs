@@ -2,7 +2,7 @@
 //!
 //! A command can end or stop its supervisor, and so can the kernel where memory is short. What the
 //! supervisor started is then adopted by the guard, which ends all of it, and the guard keeps the
-//! command's time where the supervisor does not. It does nothing else, and holds nothing that the
+//! command's time if the supervisor does not. It does nothing else, and holds nothing that the
 //! agent waits for.
 
 use super::link::attach_socket_name;
@@ -34,7 +34,7 @@ pub const COMMAND_END_MAX: Duration = TERM_GRACE
 const SUPERVISOR_END_MAX: Duration = TERM_GRACE.saturating_add(KILL_MAX.saturating_mul(5));
 /// How often a supervisor that may have been stopped again is woken.
 const WAKE_EVERY: Duration = Duration::from_millis(250);
-/// How often one is woken that runs in time: the signal that tells of its stop is missed where it
+/// How often one is woken that runs in time: the signal that reports its stop is missed if it
 /// comes between two waits.
 const WAKE_SELDOM: Duration = Duration::from_secs(1);
 /// How often one is woken that may run for days.
@@ -45,9 +45,9 @@ const REST_MAX: Duration = Duration::from_secs(10);
 const REST_EVERY: Duration = Duration::from_millis(5);
 /// The bound on the message by which a guard learns what it watches over, in bytes: a path is what makes it long.
 const ASSIGNMENT_BYTES_MAX: usize = 64 << 10;
-/// What a supervisor says when the command's time begins.
+/// Byte from a supervisor when the command's time begins.
 const TIME_BEGINS: u8 = b's';
-/// What it says when the command has ended and it waits for another.
+/// Byte when the command has ended and the supervisor waits for another.
 const IS_OVER: u8 = b'o';
 /// How a guard ends whose supervisor was killed.
 const KILLED_CODE: i32 = 1;
@@ -67,18 +67,18 @@ pub(super) struct Ward {
     started: PipeReader,
 }
 
-/// What the guard is told by; must live as long as the supervisor.
+/// Pipe to the guard; must live as long as the supervisor.
 pub(super) struct Started(Option<PipeWriter>);
 
 impl Started {
-    /// Says that the command's time begins now.
+    /// Reports that the command's time begins now.
     pub(super) fn tell(&self) {
         if let Some(mut pipe) = self.0.as_ref() {
             let _ = pipe.write_all(&[TIME_BEGINS]);
         }
     }
 
-    /// Says that the command and all that it started have ended, and that there may be another.
+    /// Reports that the command and all processes it started have ended, and that there may be another.
     ///
     /// # Errors
     /// When the guard is gone.
@@ -89,7 +89,7 @@ impl Started {
         }
     }
 
-    /// Says what the command is, to a guard that waits for that.
+    /// Sends the command to a guard that waits for it.
     ///
     /// # Errors
     /// When the guard is gone.
@@ -104,7 +104,7 @@ impl Started {
     }
 }
 
-/// Splits this process in two, which must have one thread. Where orphans are not adopted, a guard
+/// Splits this process in two, which must have one thread. If orphans are not adopted, a guard
 /// would own nothing, and there is none.
 pub(super) fn split() -> io::Result<Side> {
     if !unix::ADOPTS_ORPHANS {
@@ -120,17 +120,17 @@ pub(super) fn split() -> io::Result<Side> {
     }
 }
 
-/// What a guard watches over.
+/// Processes and files that a guard watches.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Watch {
     /// How long the command may run, once its time has begun.
     timeout: Duration,
     /// How often the supervisor is woken before.
     wakes_every: Duration,
-    /// Where the supervisor leaves its attach socket, where it has one.
+    /// Directory of the supervisor's attach socket, if it has one.
     #[serde(with = "rondo_sandbox::stored_path")]
     state_dir: Option<PathBuf>,
-    /// Whether what the call's supervisor has is hidden from other processes of the user.
+    /// Set if the memory of the call's supervisor is hidden from other processes of the user.
     pub(super) is_hidden: bool,
 }
 
@@ -144,7 +144,7 @@ impl Watch {
         }
     }
 
-    /// Returns that of a process that may run for ever.
+    /// Returns that of a process that may run forever.
     pub(super) fn of_process() -> Self {
         Self {
             timeout: Duration::MAX,
@@ -163,7 +163,7 @@ pub(super) enum Watched {
     Gone(i32),
 }
 
-/// What a guard heard of.
+/// Event that a guard received.
 enum Heard {
     Nothing,
     Over,
@@ -178,7 +178,7 @@ enum Time {
 }
 
 impl Ward {
-    /// Waits until the supervisor says what is to be watched over; nothing where it ends before.
+    /// Waits until the supervisor names the processes to watch; nothing if it ends before.
     pub(super) fn assignment(&mut self) -> Option<Watch> {
         self.wait_for_word();
         let mut length = [0; 4];
@@ -226,7 +226,7 @@ impl Ward {
                 }
                 Time::IsUp { until } if Instant::now() >= until => {
                     self.signal(Signal::KILL);
-                    // What it leaves is ours, and holds the pipe as long as it has executed nothing.
+                    // Processes that it leaves become ours, and hold the pipe as long as they have executed nothing.
                     unix::kill_descendants();
                 }
                 _ => {}
@@ -258,7 +258,7 @@ impl Ward {
         let mut fds = [PollFd::new(&self.started, PollFlags::IN)];
         match rustix::event::poll(&mut fds, Some(&unix::timespec(patience))) {
             Ok(1) => {}
-            // Something became of the supervisor, or may have. It is not meant to stop.
+            // The supervisor has ended, or may have. It is not meant to stop.
             Ok(_) | Err(Errno::INTR) => {
                 self.signal(Signal::CONT);
                 unix::resume_unexecuted(self.supervisor);

@@ -1,4 +1,4 @@
-//! What a supervisor is handed over with: its role, its specification and its environment, as one piece of bytes.
+//! Handover to a supervisor: its role, its specification and its environment, as one piece of bytes.
 //!
 //! The role's name as a line, the specification's line of JSON, and behind it names and values in turn, each ended
 //! by a NUL.
@@ -21,7 +21,7 @@ pub(super) fn variables_from_env() -> Variables {
     std::env::vars_os().collect()
 }
 
-/// What was handed over.
+/// Parsed handover.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Handed {
     /// The name of the role.
@@ -31,7 +31,7 @@ pub(super) struct Handed {
     pub(super) variables: Variables,
 }
 
-/// Returns nothing where that cannot be handed over.
+/// Returns nothing if that cannot be handed over.
 pub(super) fn encode(
     role: &str,
     line: &[u8],

@@ -1,7 +1,7 @@
 //! The small process that forks supervisors for its agent.
 //!
 //! Starting this program takes milliseconds, most of which are spent before `main`. So an agent starts it
-//! once, as its keeper, and hands what is to be supervised over to it: one message on a socket, with the descriptors
+//! once, as its keeper, and hands each call over to it: one message on a socket, with the descriptors
 //! of a [sealed specification](super::handed), of two pipes between agent and supervisor, of a socket that tells of
 //! the fork, and of what else is given. The keeper forks, the fork becomes the supervisor or its guard, and nothing
 //! of what was given stays behind. The keeper ends with its agent; what it has forked does not depend on it.
@@ -22,7 +22,7 @@ use tokio::process::Command;
 
 /// The argument behind [`SUPERVISE_ARG`] that asks for a keeper.
 pub(super) const KEEPER_ARG: &str = "keeper";
-/// What a guard says when it ends by itself.
+/// Byte from a guard that ends by itself.
 pub(super) const GUARD_ENDS: u8 = b'.';
 
 /// Keepers at once, one for each program; agents use one or two.
@@ -45,7 +45,7 @@ pub(super) fn serve(roles: &[Role]) -> i32 {
             Ok(None) => return 0,
             Err(_) => return 1,
         };
-        // Where that fails, the agent sees that nobody has its descriptors.
+        // If that fails, the agent sees that its descriptors are closed.
         if let Ok(None) = unix::fork() {
             drop(agent);
             handover::forget_children(false);
@@ -60,19 +60,19 @@ pub(super) fn serve(roles: &[Role]) -> i32 {
     }
 }
 
-/// A call that a keeper was handed; nobody has begun it before its guard is heard of.
+/// A call that was handed to a keeper; it has not begun before its guard has reported.
 #[derive(Debug)]
 pub(super) struct Handed {
-    /// Where the supervisor is told what to do.
+    /// Commands to the supervisor.
     pub(super) control: File,
-    /// Where it answers.
+    /// Replies of the supervisor.
     pub(super) frames: OwnedFd,
-    /// Where the guard tells of itself, and at whose end it is gone. Reading does not wait.
+    /// Notifications of the guard; at end of file when it is gone. Reading does not block.
     pub(super) life: UnixStream,
-    /// Stands for the guard, where it was heard of before.
+    /// Stands for the guard, once that has reported.
     pub(super) guard: Option<Arc<OwnedFd>>,
     pub(super) keeper: Arc<Keeper>,
-    /// How the supervisor is handed another call after this one; none where it takes none.
+    /// How the supervisor is handed another call after this one; `None` if it takes none.
     pub(super) way: Option<Way>,
 }
 
@@ -83,7 +83,7 @@ pub(super) struct Keeper {
     process: OwnedFd,
     /// Whose child it is: a fork of that process has no keeper.
     pub(super) owner: u32,
-    /// What its spares are judged by.
+    /// Conditions for its spares.
     pub(super) spares: SpareUse,
 }
 
@@ -92,14 +92,14 @@ static KEEPERS: Mutex<Keepers> = Mutex::new(Keepers(Vec::new()));
 /// The keepers of this process.
 struct Keepers(Vec<Post>);
 
-/// Where a program's keeper is, or was.
+/// Location of a program's keeper, past or present.
 struct Post {
     program: PathBuf,
     keeper: Option<Arc<Keeper>>,
     lost: u32,
 }
 
-/// Hands a call over to the program's keeper, which is started where there is none. The supervisor gets copies of
+/// Hands a call over to the program's keeper, which is started if there is none. The supervisor gets copies of
 /// the `given` descriptors.
 ///
 /// # Errors
@@ -135,7 +135,7 @@ pub(super) fn hand_over(
     })
 }
 
-/// Returns the program's keeper, where there is one.
+/// Returns the program's keeper, if there is one.
 pub(super) fn present(program: &Path) -> Option<Arc<Keeper>> {
     let keepers = keepers();
     let post = keepers.0.iter().find(|it| it.program == program)?;
@@ -143,7 +143,7 @@ pub(super) fn present(program: &Path) -> Option<Arc<Keeper>> {
     post.keeper.clone().filter(|it| it.owner == own)
 }
 
-/// Returns the two ends of a socket at which an agent hears of a fork; reading the first does not wait.
+/// Returns the two ends of a socket on which an agent is told of a fork; reading the first does not wait.
 pub(super) fn life() -> io::Result<(UnixStream, UnixStream)> {
     let (life, of_guard) = UnixStream::pair()?;
     life.set_nonblocking(true)?;
@@ -235,19 +235,19 @@ impl Keeper {
         descriptors::send(&self.socket, given)
     }
 
-    /// Lets it go on, where it was stopped.
+    /// Lets it continue, if it was stopped.
     pub(super) fn wake(&self) {
         handover::resume(&self.process);
     }
 
-    /// Notes that it has forked.
+    /// Records that it has forked.
     pub(super) fn has_forked(self: &Arc<Self>) {
         if let Some(post) = keepers().post_of(self) {
             post.lost = 0;
         }
     }
 
-    /// Kills it. Calls that it has begun go on.
+    /// Kills it. Calls that it has begun continue.
     pub(super) fn retire(self: &Arc<Self>) {
         // Another may have its place already.
         handover::kill(&self.process);

@@ -1,4 +1,4 @@
-//! The entry of a command in the ledger of protected files, where its sandbox has one.
+//! The entry of a command in the ledger of protected files, if its sandbox has one.
 
 use super::protocol::CallSpec;
 use super::status::CallStatus;

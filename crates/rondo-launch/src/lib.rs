@@ -5,8 +5,8 @@
 //! that forks one for each command. Forking from the agent instead would copy its page tables, which costs 40 ms
 //! at 500 MB.
 //!
-//! What is started is given as plain data: a command or a program, its environment as names and values.
-//! What may run, and what of an environment is passed on, is judged above.
+//! The caller gives plain data: a command or a program, its environment as names and values.
+//! Permission to run, and the choice of environment variables, are decided in higher layers.
 //!
 //! # The supervisor
 //! The supervisor creates the process session and the PTY, starts the command when told to, bounds its output (the full

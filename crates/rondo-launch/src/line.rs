@@ -14,11 +14,11 @@ const TAB: usize = 8;
 #[derive(Debug, Default)]
 pub(super) struct Line {
     text: String,
-    /// Where the cursor is, in bytes.
+    /// Position of the cursor, in bytes.
     cursor: usize,
     /// How many columns the cursor is behind the end of the text.
     beyond: usize,
-    /// Whether something was written over or erased: blanks at the end are then nothing.
+    /// Set if something was written over or erased: trailing blanks then do not count.
     is_edited: bool,
 }
 

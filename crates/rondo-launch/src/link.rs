@@ -1,4 +1,4 @@
-//! The supervisor's way to its agent, and to the next agent where that one is gone.
+//! The supervisor's way to its agent, and to the next agent if that one is gone.
 
 use super::pipe::send_last;
 use super::protocol::{CallSpec, END, FrameKind, encode_frame};
@@ -24,21 +24,21 @@ pub(super) fn attach_socket_name(supervisor: u32) -> String {
     format!("{supervisor}.sock")
 }
 
-/// Returns which supervisor an attach socket of that name is of.
+/// Returns the supervisor whose attach socket has that name.
 pub(super) fn supervisor_of(name: &str) -> Option<u32> {
     name.strip_suffix(".sock")?.parse().ok()
 }
 
-/// Who listens, and who may come to.
+/// Connected agents, and agents that may connect.
 pub(super) struct Link {
     agent: Option<Agent>,
-    /// Whether that is the one that handed the call over.
+    /// Set if that is the one that handed the call over.
     is_first: bool,
     attach_socket: Option<AttachSocket>,
     /// Since when there is no agent.
     alone_since: Option<Instant>,
     outlive: Duration,
-    /// What keeps secrets out of the live output.
+    /// Removes secrets from the live output.
     redactor: Redactor,
     /// When the command is quiet, where something is held back that may be shown then.
     quiet: Option<Instant>,
@@ -67,13 +67,13 @@ impl Link {
         }
     }
 
-    /// Says that the command is executed.
+    /// Reports that the command is executed.
     pub(super) fn tell_started(&mut self) {
         encode_frame(FrameKind::Started, b"", &mut self.pending);
         self.send();
     }
 
-    /// Returns the descriptors to wait for: orders, callers, and room for what is to be sent.
+    /// Returns the descriptors to wait for: orders, callers, and room for waiting output.
     pub(super) fn watched(&self) -> [Option<(BorrowedFd<'_>, PollFlags)>; 3] {
         let agent = self.agent.as_ref();
         [
@@ -92,13 +92,13 @@ impl Link {
         self.pending.is_empty()
     }
 
-    /// Returns until when the command may go on without an agent, where there is none.
+    /// Returns until when the command may continue without an agent, if there is none.
     pub(super) fn orphan_deadline(&self) -> Option<Instant> {
         self.alone_since
             .map(|since| since.checked_add(self.outlive).unwrap_or(since))
     }
 
-    /// Reads what the agent says; returns whether the command is to end.
+    /// Reads the agent's messages; returns whether the command must end.
     pub(super) fn is_told_to_end(&mut self) -> bool {
         let mut bytes = [0; 16];
         let Some(agent) = self.agent.as_ref() else {
@@ -113,7 +113,7 @@ impl Link {
         false
     }
 
-    /// Accepts the next agent, which is told what there was so far. It takes the place of an earlier
+    /// Accepts the next agent, which gets the output so far. It takes the place of an earlier
     /// one: a session has one owner, so that one is gone or goes.
     pub(super) fn accept(&mut self, so_far: &dyn Fn() -> Vec<u8>) {
         let Some(Ok((control, frames))) = self.attach_socket.as_ref().map(AttachSocket::accept)
@@ -129,7 +129,7 @@ impl Link {
         }
     }
 
-    /// Relays output as the command wrote it, but for secrets. What may be the beginning of one is
+    /// Relays output as the command wrote it, but for secrets. The possible beginning of one is
     /// held back.
     pub(super) fn relay(&mut self, output: &[u8]) {
         let told = self.redactor.push(output);
@@ -139,12 +139,12 @@ impl Link {
         self.send();
     }
 
-    /// Returns when [`Self::show_held`] is to be called, where anything waits for that.
+    /// Returns when [`Self::show_held`] must be called, if anything waits for that.
     pub(super) fn quiet_at(&self) -> Option<Instant> {
         self.quiet
     }
 
-    /// Relays what is held back and may be shown, where the command is quiet.
+    /// Relays what is held back and may be shown, if the command is quiet.
     pub(super) fn show_held(&mut self, now: Instant) {
         if self.quiet.is_some_and(|quiet| now >= quiet) {
             self.quiet = None;
@@ -183,7 +183,7 @@ impl Link {
     pub(super) fn finish(mut self, kind: FrameKind, status: &[u8]) -> io::Result<()> {
         let held = self.redactor.finish();
         self.add(&held);
-        // Before the agent reads of the end: from then on nobody is to find a command here.
+        // Before the agent reads of the end: from then on no process should find a command here.
         self.attach_socket = None;
         let Some(agent) = self.agent else {
             return Ok(());
@@ -199,7 +199,7 @@ impl Link {
     }
 }
 
-/// Without an attach socket the command goes on all the same, and its status file tells of its end.
+/// Without an attach socket the command continues all the same, and its status file records its end.
 fn open_attach_socket(state_dir: &Path, outlive: Duration) -> Option<AttachSocket> {
     if outlive.is_zero() {
         return None;

@@ -23,11 +23,11 @@ const ERRORS_MAX: Duration = Duration::from_secs(1);
 /// A program to run with pipes as its standard streams.
 #[derive(Debug, Clone)]
 pub struct PipedSpec {
-    /// What is run, and where.
+    /// Process to run, with its directory.
     pub process: ProcessSpec,
-    /// The bound on what is kept of its standard error, in bytes: its beginning and its end.
+    /// The bound on the kept part of its standard error, in bytes: its beginning and its end.
     pub stderr_bytes_max: usize,
-    /// What that holds nothing of.
+    /// Secrets to remove from that.
     pub secrets: Secrets,
 }
 
@@ -79,7 +79,7 @@ pub struct PipedChild {
 pub struct PipedEnd {
     /// How the program itself ended.
     pub exit: ProcessExit,
-    /// What it wrote to its standard error: text without terminal sequences, its middle left out where it is too
+    /// Standard error: text without terminal sequences, its middle left out if it is too
     /// long.
     pub stderr: String,
 }
@@ -131,7 +131,7 @@ impl PipedChild {
         self.streams.take()
     }
 
-    /// Returns what was written to its standard error so far, as far as it is kept.
+    /// Returns its standard error so far, as far as it is kept.
     #[must_use]
     pub fn stderr(&self) -> String {
         let errors = self.errors.lock().unwrap_or_else(PoisonError::into_inner);
@@ -139,7 +139,7 @@ impl PipedChild {
         String::from_utf8_lossy(&text).into_owned()
     }
 
-    /// Waits for the program to end by itself. What it left is then being ended.
+    /// Waits for the program to end by itself. Processes that it left are then being ended.
     ///
     /// # Errors
     /// When the supervisor is gone, and with it the program.
@@ -151,15 +151,15 @@ impl PipedChild {
     }
 
     /// Ends the program, and waits until nothing of it is left. Streams that were not taken are closed, and it has
-    /// `patience` to end by itself; then it is told by SIGTERM, and a second later by SIGKILL.
+    /// `patience` to end by itself; then it gets SIGTERM, and a second later SIGKILL.
     ///
     /// Servers expect their input to be closed first: drop it before.
     ///
     /// # Errors
-    /// When the supervisor was killed, and nobody saw how the program ended; it did.
+    /// When the supervisor was killed, and the program's end was not seen; it did end.
     ///
     /// # Cancel safety
-    /// Cancel safe: the program ends, but nobody waits for it.
+    /// Cancel safe: the program ends, without being waited for.
     pub async fn end(self, patience: Duration) -> Result<PipedEnd, StartError> {
         let Self {
             mut process,
@@ -172,7 +172,7 @@ impl PipedChild {
         let _ = timeout(patience, process.exited()).await;
         let exit = process.end().await;
         if timeout(ERRORS_MAX, &mut reading).await.is_err() {
-            // Where orphans are not ended, one may write on.
+            // If orphans are not ended, one may write on.
             reading.abort();
         }
         let capture = errors.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -184,7 +184,7 @@ impl PipedChild {
     }
 }
 
-/// Reads until no process has the pipe any more; what does not fit is read all the same, so that nobody waits.
+/// Reads until no process has the pipe any more; what does not fit is read all the same, so that no writer waits.
 async fn keep(mut from: pipe::Receiver, errors: Arc<Mutex<Option<Capture>>>) {
     let mut buffer = vec![0; READ_BYTES];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {

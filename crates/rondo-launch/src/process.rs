@@ -37,7 +37,7 @@ pub struct SupervisedProcess {
 }
 
 impl ProcessExit {
-    /// Reads what a [`Reaper`](super::Reaper) reports.
+    /// Reads a report of a [`Reaper`](super::Reaper).
     pub(super) fn from_report(report: &[u8]) -> Self {
         const LOST_CODE: i32 = 255;
         let Some((code, signal)) = report.split_first_chunk() else {
@@ -122,7 +122,7 @@ impl SupervisedProcess {
         }
     }
 
-    /// Waits for the end of the process. What it left is then being ended.
+    /// Waits for the end of the process. Processes that it left are then being ended.
     ///
     /// # Errors
     /// When the supervisor is gone, and with it the process.
@@ -147,7 +147,7 @@ impl SupervisedProcess {
         self.order(INTERRUPT);
     }
 
-    /// Has a system call of the process be interrupted that waits, and nothing else: it is told that its terminal has
+    /// Interrupts a waiting system call of the process, and nothing else: it is told that its terminal has
     /// another size, as may happen at any time.
     pub fn wake(&self) {
         self.order(WAKE);
@@ -163,14 +163,14 @@ impl SupervisedProcess {
         self.order(KILL);
     }
 
-    /// Ends the process and what it left, waits until nothing is left, and returns how the process ended. What was
-    /// not told to end before is told so now.
+    /// Ends the process and those that it left, waits until none is left, and returns how the process ended. Processes
+    /// that were not asked to end before are asked now.
     ///
     /// # Errors
-    /// When the supervisor was killed, and nobody saw how the process ended; it did.
+    /// When the supervisor was killed, and the process's end was not seen; it did end.
     ///
     /// # Cancel safety
-    /// Cancel safe: what was started ends, but nobody waits for it.
+    /// Cancel safe: what was started ends, without being waited for.
     pub async fn end(mut self) -> Result<ProcessExit, StartError> {
         self.terminate();
         let processes = self.watchers.processes();
@@ -182,7 +182,7 @@ impl SupervisedProcess {
         exit
     }
 
-    /// One that is stopped goes on to read it.
+    /// One that is stopped continues to read it.
     fn order(&self, order: u8) {
         let _ = (&self.control).write_all(&[order]);
         self.watchers.processes().wake();

@@ -1,8 +1,8 @@
-//! Answers programs that wait for somebody to type: nobody does, so a program that asks would wait until the command's time
-//! is up.
+//! Answers programs that wait for a user to type: there is none, so a program that asks would wait until the command's
+//! time is up.
 //!
 //! A program that reads lines is given the end of input, as from an empty file; one that reads keys, as pagers and editors
-//! do, gets SIGHUP, as if its terminal were closed. What they wanted is kept for the result.
+//! do, gets SIGHUP, as if its terminal were closed. Their questions are kept for the result.
 
 use super::status::Prompt;
 use super::unix::{self, TerminalReader, Waiting};
@@ -24,7 +24,7 @@ const MENU_QUIET: Duration = Duration::from_secs(10);
 /// The same otherwise: a program may read keys for one elsewhere that is just busy, as `ssh -t` does.
 const RELAY_QUIET: Duration = Duration::from_mins(1);
 const ESCAPE: u8 = 0x1b;
-/// What switches to the screen of full-screen programs, and back.
+/// Sequences that enter and leave the screen of full-screen programs.
 const SCREEN_ON: &[u8] = b"\x1b[?1049h";
 const SCREEN_OFF: &[u8] = b"\x1b[?1049l";
 /// How often the end of input is given before the one who reads is ended: some ask again and again.
@@ -34,12 +34,12 @@ const PROMPTS_MAX: usize = 4;
 /// The bound on the text of a prompt, in characters.
 const TEXT_MAX: usize = 200;
 
-/// What programs wanted of a person.
+/// Requests of programs for a person.
 #[derive(Debug)]
 pub(super) struct Prompts {
     /// When the command last printed something.
     quiet_since: Instant,
-    /// Whether a program has switched to the whole screen.
+    /// Set if a program has switched to the whole screen.
     has_screen: bool,
     /// How often the end of input was given.
     ends: u32,
@@ -59,7 +59,7 @@ impl Prompts {
         }
     }
 
-    /// Notes what the command has printed.
+    /// Takes the output of the command.
     pub(super) fn note_output(&mut self, now: Instant, output: &[u8]) {
         self.quiet_since = now;
         if !output.contains(&ESCAPE) {
@@ -112,7 +112,7 @@ impl Prompts {
         }
         if reads_lines {
             self.ends += 1;
-            // The terminal's buffer is full only if nobody reads.
+            // The terminal's buffer is full only if it is not read.
             let _ = rustix::io::write(master, &[modes.special_codes[SpecialCodeIndex::VEOF]]);
         } else {
             self.end(reader.pid);

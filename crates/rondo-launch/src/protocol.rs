@@ -1,4 +1,4 @@
-//! What the agent and the supervisor say to each other.
+//! Protocol between the agent and the supervisor.
 //!
 //! Down, on the supervisor's stdin: one JSON line, then single bytes. Up, on its stdout: frames of
 //! one byte kind, four bytes big-endian length, payload.
@@ -32,7 +32,7 @@ pub(super) const END: u8 = b'e';
 pub(super) const KILL: u8 = b'k';
 /// Interrupts the process group, as a terminal does on Ctrl-C.
 pub(super) const INTERRUPT: u8 = b'i';
-/// Has the leader's system call be interrupted, and nothing else.
+/// Interrupts the leader's system call, and nothing else.
 pub(super) const WAKE: u8 = b'w';
 
 /// A program to run under a supervisor.
@@ -62,10 +62,10 @@ impl ProcessSpec {
 pub struct CallSpec {
     /// Names the files of the call in `state_dir`: `[A-Za-z0-9._-]{1,200}`, not starting with a dot.
     pub key: String,
-    /// Where the status file and the whole output are kept; must exist.
+    /// Directory of the status file and the whole output; must exist.
     #[serde(with = "rondo_sandbox::stored_path")]
     pub state_dir: PathBuf,
-    /// The command, for `bash -c`; only shown where there is [`Self::argv`].
+    /// The command, for `bash -c`; only shown if there is [`Self::argv`].
     pub command: String,
     /// A program and its arguments, which are executed without a shell in place of [`Self::command`]; not empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -75,7 +75,7 @@ pub struct CallSpec {
     pub directory: PathBuf,
     /// How long the command may run, in milliseconds.
     pub timeout_ms: u64,
-    /// How long the command may go on once its agent is gone, in milliseconds; another agent can
+    /// How long the command may continue once its agent is gone, in milliseconds; another agent can
     /// take the first one's place meanwhile. Zero ends the command with its agent.
     #[serde(default)]
     pub outlive_ms: u64,
@@ -85,17 +85,17 @@ pub struct CallSpec {
     pub spill_bytes_max: u64,
     /// The terminal the command sees.
     pub pty: PtySize,
-    /// Whether a status file and a whole output are written. Where they are not, nothing of the
+    /// Writes a status file and a whole output. If not set, nothing of the
     /// call is on the disk, and no other agent can find it.
     #[serde(default = "yes")]
     pub is_kept: bool,
     /// The bound on the memory of all its processes, in bytes; the machine's default if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub memory_bytes_max: Option<u64>,
-    /// What the command may reach; everything where there is nothing.
+    /// Limits of the command's access; `None` for no limits.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxSpec>,
-    /// What neither the output nor what is kept of the call may hold.
+    /// Secrets to remove from the output and from the files of the call.
     #[serde(default, with = "told", skip_serializing_if = "Secrets::is_empty")]
     pub secrets: Secrets,
 }
@@ -118,12 +118,12 @@ fn yes() -> bool {
     true
 }
 
-/// Who watches over the command, as the supervisor says when it is ready.
+/// Guard of the command, as the supervisor reports when it is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Watcher {
     /// Its process id.
     pub(super) pid: u32,
-    /// When it started, in ticks since boot; 0 where that is not known.
+    /// When it started, in ticks since boot; 0 if that is not known.
     pub(super) start_time: u64,
 }
 
@@ -174,7 +174,7 @@ impl Watcher {
         }
     }
 
-    /// Returns what the environment of everything holds that the command of that key starts.
+    /// Returns the mark in the environment of every process that the command of that key starts.
     pub(super) fn mark(&self, key: &str) -> String {
         format!("{key}:{}:{}", self.pid, self.start_time)
     }
@@ -186,7 +186,7 @@ pub(super) enum FrameKind {
     /// The supervisor is there, of a command with its status file on disk, and waits for [`GO`]; the [`Watcher`], as
     /// JSON.
     Ready,
-    /// What was to be started runs; only of what has no output here.
+    /// The process runs; only for processes without output here.
     Started,
     /// Output as the command wrote it.
     Output,

@@ -22,9 +22,9 @@ pub fn start_reaper(leader: Pid) -> io::Result<Reaper> {
     })
 }
 
-/// What collects the children that end.
+/// Collector of child processes that end.
 pub struct Reaper {
-    /// Where the raw status of the leader is read: its exit code, four bytes big-endian, and the name of its
+    /// Pipe with the raw status of the leader: its exit code, four bytes big-endian, and the name of its
     /// signal. At its end no process is left.
     pub report: OwnedFd,
 }

@@ -1,4 +1,4 @@
-//! What is known of a call whose agent is gone.
+//! State of a call whose agent is gone.
 
 use super::guard::COMMAND_END_MAX;
 use super::status::{CallStatus, CommandState};
@@ -8,19 +8,19 @@ use std::path::Path;
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// How long a supervisor that was told to go, and has not said so yet, is waited for.
+/// How long a supervisor that was asked to end, and has not confirmed it yet, is waited for.
 const SETTLE_MAX: Duration = COMMAND_END_MAX.saturating_add(Duration::from_secs(1));
 /// How long orphaned processes are killed; one that the kernel holds cannot end.
 const ORPHANS_MAX: Duration = Duration::from_secs(2);
 /// How often a status file is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// What became of a call.
+/// State of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Known {
     /// Nothing says that its command was started.
     NeverBegun {
-        /// Whether there is a status file, which says that it was not.
+        /// Set if there is a status file, which says that it did not begin.
         is_recorded: bool,
     },
     /// Its command runs.
@@ -29,12 +29,12 @@ pub enum Known {
     Ended(Box<CallStatus>),
     /// Its supervisor died, or its status file cannot be read.
     Lost {
-        /// What its processes are known by, where that can be read.
+        /// Mark of its processes, if it can be read.
         mark: Option<String>,
     },
 }
 
-/// Looks at what became of a call. A command whose supervisor just begins is waited for.
+/// Looks up the state of a call. A command whose supervisor is just starting is waited for.
 ///
 /// # Cancel safety
 /// Cancel safe.
@@ -110,7 +110,7 @@ fn glance(state_dir: &Path, key: &str) -> Option<Known> {
     }
 }
 
-/// Where a call's status file is to be looked for, as noted before the call.
+/// Location of a call's status file, as noted before the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Whereabouts {
     /// The start of the machine: a file that was not forced to the platter may be gone after
@@ -118,13 +118,13 @@ pub struct Whereabouts {
     boot: String,
     /// The directory itself: in one that took its place nothing is missed.
     directory: String,
-    /// Whether a file said then that the call had not begun: where that one is missing, so may be what took its place.
+    /// Set if a file said then that the call had not begun: if that file is missing, so may be its replacement.
     #[serde(default)]
     is_reserved: bool,
 }
 
 impl Whereabouts {
-    /// Returns those of calls from now on, where the system says it.
+    /// Returns those of calls from now on, if the system says it.
     pub fn of(state_dir: &Path) -> Option<Self> {
         Some(Self {
             boot: unix::boot_id()?,

@@ -30,9 +30,9 @@ struct Left {
     touched: Option<SystemTime>,
 }
 
-/// Removes the files of the oldest calls where there are too many, never of one that runs.
+/// Removes the files of the oldest calls if there are too many, never of one that runs.
 ///
-/// What cannot be looked at or removed stays.
+/// Entries that cannot be inspected or removed stay.
 pub fn remove_oldest(state_dir: &Path) {
     within(state_dir, CALLS_MAX, BYTES_MAX);
 }
@@ -77,7 +77,7 @@ fn left(state_dir: &Path) -> HashMap<String, Left> {
     calls
 }
 
-/// Returns the key of the call that a file is of; others' files are none of ours.
+/// Returns the key of the call that a file belongs to; files of others are skipped.
 fn key_of(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_str()?;
     // Only older versions wrote a status file beside its place.
@@ -96,7 +96,7 @@ pub fn are_alive(state_dir: &Path) -> bool {
 }
 
 /// Ends every command that runs without its agent, and waits for their ends, for a few seconds at
-/// most. No process may go on with them meanwhile.
+/// most. No process may continue with them meanwhile.
 pub fn end_all(state_dir: &Path) {
     let until = Instant::now() + END_MAX;
     for supervisor in living(state_dir) {
@@ -176,7 +176,7 @@ mod tests {
         assert_eq!(kept_in("ended"), ["key.3"]);
     }
 
-    /// Returns what is left of four calls of which one is kept, where the oldest is in that state.
+    /// Returns the calls left of four of which one is kept, if the oldest is in that state.
     fn kept_in(state: &str) -> Vec<String> {
         let dir = dir();
         let pid = std::process::id();

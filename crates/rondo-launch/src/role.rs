@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// The first argument that turns a program with the hook into a supervisor.
 pub const SUPERVISE_ARG: &str = "__rondo-supervise";
 
-/// What a program can supervise.
+/// Kind of process that a program can supervise.
 #[derive(Debug, Clone, Copy)]
 pub struct Role {
     /// The argument behind [`SUPERVISE_ARG`] that asks for it: no line feed is in it.
@@ -51,7 +51,7 @@ pub fn run_if_requested(roles: &[Role]) {
     HOOKED.store(true, Ordering::Release);
 }
 
-/// Performs the role of that name, and tells the agent where nothing was started. Returns the exit code.
+/// Performs the role of that name, and tells the agent if nothing was started. Returns the exit code.
 pub(super) fn perform(roles: &[Role], name: &str, given: io::Result<Assignment>) -> i32 {
     let performed = given.and_then(|given| match found(roles, name) {
         Some(role) => (role.serve)(given),

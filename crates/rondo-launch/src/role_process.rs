@@ -12,18 +12,18 @@ use std::io::Write as _;
 use std::os::fd::OwnedFd;
 use tokio::net::unix::pipe;
 
-/// A supervisor that was told to go, as its agent has it.
+/// A supervisor that was asked to end, from its agent's side.
 #[derive(Debug)]
 pub struct RoleProcess {
-    /// Where the supervisor reads; it is to end when that is closed.
+    /// Input of the supervisor, which must end when this is closed.
     pub control: OwnedFd,
-    /// Where it answers.
+    /// Output of the supervisor.
     pub frames: pipe::Receiver,
     /// The process.
     pub presence: Presence,
 }
 
-/// Whether a supervisor is there.
+/// Presence of a supervisor.
 #[derive(Debug)]
 pub struct Presence(Watchers);
 

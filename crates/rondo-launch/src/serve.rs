@@ -37,14 +37,14 @@ const KILL_EVERY: Duration = Duration::from_millis(5);
 /// How many processes that have ended are collected at once, so that a tree that forks fast does not keep the rest waiting.
 const COLLECTED_MAX: usize = 256;
 
-/// What is to be supervised.
+/// Call to supervise.
 pub(super) struct Call {
     pub(super) spec: CallSpec,
-    /// What the command finds in its environment.
+    /// Environment of the command.
     pub(super) variables: Variables,
-    /// What the agent said behind the specification.
+    /// Bytes from the agent after the specification.
     pub(super) said: Vec<u8>,
-    /// What the supervisor has to be like still to take another call when this is over; none where it takes no other.
+    /// State that the supervisor needs to take another call after this one; `None` if it takes no other.
     pub(super) followed_while: Option<Standing>,
 }
 
@@ -71,7 +71,7 @@ fn serve(given: Assignment) -> io::Result<i32> {
     }
     let is_kept = given.life.is_some();
     match is_kept {
-        // Its session is its keeper's, which is no terminal's; a new one takes the scheduler's time.
+        // Its session is its keeper's, which is not a terminal's; a new one takes the scheduler's time.
         true => unix::adopt_orphans()?,
         false => unix::leave_session()?,
     }
@@ -105,7 +105,7 @@ fn serve(given: Assignment) -> io::Result<i32> {
     }
 }
 
-/// What became of a call.
+/// End of a call.
 pub(super) enum Supervised {
     /// The agent was told that the supervisor takes another call. This holds the mounts of the command, which are taken
     /// down when it is dropped.
@@ -134,7 +134,7 @@ pub(super) fn serve_call(
     }
     // Before the status that sends the next agent here.
     let link = Link::new(spec, control, frames);
-    // Before the command: where this is the last line and no process is left, its end is unknown.
+    // Before the command: if this is the last line and no process is left, its end is unknown.
     status.state = CommandState::Running;
     status.append(spec).map_err(|err| unwritten(spec, &err))?;
     // Before the command too, which can stop us.
@@ -181,9 +181,9 @@ pub(super) fn told_to_go(said: &[u8], control: &OwnedFd) -> io::Result<bool> {
     }
 }
 
-/// Returns whether the agent is still there, and has not said since that the command is to end.
+/// Returns whether the agent is still there, and has not said since that the command must end.
 ///
-/// It may have said that the command is to run before there was a status file. An agent that comes next finds the file if
+/// It may have said that the command may run before there was a status file. An agent that comes next finds the file if
 /// this one is still there now.
 fn is_wanted(control: &OwnedFd) -> io::Result<bool> {
     let mut polled = [PollFd::new(control, PollFlags::IN)];
@@ -194,7 +194,7 @@ fn is_wanted(control: &OwnedFd) -> io::Result<bool> {
         }
     }
     let [control] = polled;
-    // All that can be said now is that it is to end.
+    // The only possible order now is to end.
     Ok(control.revents().is_empty())
 }
 
@@ -243,7 +243,7 @@ enum Phase {
     Running { until: Instant },
     /// The command has ended; what it wrote last is still taken, until none came for a while.
     Draining { until: Instant, quiet: Instant },
-    /// The tree was told to end.
+    /// The tree was asked to end.
     Ending { until: Instant },
     /// The tree is being killed.
     Killing { until: Instant },
@@ -274,16 +274,16 @@ struct Supervision<'a> {
     measure_at: Instant,
     /// How many processes were there still when the leader ended, and were ended by that or by us.
     cut_off: u32,
-    /// What its programs asked a person for.
+    /// Requests of its programs for a person.
     prompts: Prompts,
-    /// What was found running when the command had ended.
+    /// Processes that were running when the command had ended.
     left_running: u32,
-    /// Whether the command is in a PID namespace of its own, whose first process collects the others.
+    /// Set if the command is in a PID namespace of its own, whose first process collects the others.
     has_init: bool,
     protection: Protection,
-    /// What was refused to the command while it ran.
+    /// Changes that were refused to the running command.
     refused: Vec<Undone>,
-    /// What the protected files were before the command.
+    /// Record of the protected files before the command.
     entry: Option<Entry>,
 }
 
@@ -335,7 +335,7 @@ impl<'a> Supervision<'a> {
 
     fn run(mut self, status: CallStatus) -> io::Result<Supervised> {
         let mut buffer = vec![0; READ_BYTES];
-        // What ended before it could be told of.
+        // Processes that ended before they could be reported.
         self.take_reaped();
         self.advance(Happened::default());
         while self.phase != Phase::Over {
@@ -478,7 +478,7 @@ impl<'a> Supervision<'a> {
     fn take_order(&mut self) {
         if self.link.is_told_to_end() {
             match self.phase {
-                // The guard, which keeps the time as well, may be first, where we were stopped meanwhile.
+                // The guard, which keeps the time as well, may be first, if we were stopped meanwhile.
                 Phase::Running { until } if Instant::now() >= until => self.timed_out = true,
                 Phase::Running { .. } => self.cancelled = true,
                 _ => {}
@@ -491,7 +491,7 @@ impl<'a> Supervision<'a> {
     fn take_watched(&mut self) {
         let watched = self.protection.take_watched(Instant::now());
         for undone in watched.undone {
-            // What a loop makes is told once.
+            // The output of a loop is reported once.
             self.refused.retain(|it| it.path != undone.path);
             self.refused.push(undone);
         }
@@ -570,7 +570,7 @@ impl<'a> Supervision<'a> {
         self.exceeded.is_some()
     }
 
-    /// Answers a program that waits for somebody to type.
+    /// Answers a program that waits for a user to type.
     fn answer_prompts(&mut self, now: Instant) {
         if let (Some(master), Some(slave)) = (&self.master, &self.slave) {
             let capture = &self.capture;
@@ -633,7 +633,7 @@ impl<'a> Supervision<'a> {
         status.undone.extend(self.protection.restore());
         status.state = CommandState::Ended;
         let is_tree_gone = self.is_tree_gone();
-        // What is left can still change the files, so its entry stays.
+        // Processes that are left can still change the files, so its entry stays.
         let entry = self.entry.take().filter(|_| is_tree_gone);
         ledger::end(entry, &mut status.undone);
         status.state = CommandState::Ended;
@@ -659,7 +659,7 @@ impl<'a> Supervision<'a> {
                 .collect();
         }
         let written = status.append(self.spec);
-        // Of a call whose end is not on the disk, it is to be seen that nobody supervises it any more.
+        // Of a call whose end is not on the disk, it must be visible that it is not supervised any more.
         let is_as_before = self.followed_while.is_some_and(|it| *it == Standing::own());
         let waits = is_as_before && is_tree_gone && written.is_ok() && self.link.has_first_agent();
         let kind = match waits {
@@ -674,7 +674,7 @@ impl<'a> Supervision<'a> {
         })
     }
 
-    /// Takes what the terminal still holds once no process can write to it any more.
+    /// Reads the rest of the terminal's output once no process can write to it any more.
     fn drain_rest(&mut self) {
         const READS_MAX: usize = 64;
         let mut buffer = vec![0; READ_BYTES];

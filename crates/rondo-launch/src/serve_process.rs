@@ -65,7 +65,7 @@ fn serve(mut given: Assignment) -> io::Result<i32> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Phase {
     Running,
-    /// The tree was told to end.
+    /// The tree was asked to end.
     Ending {
         until: Instant,
     },

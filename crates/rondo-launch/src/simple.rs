@@ -1,7 +1,7 @@
 //! Commands that are one program and plain words: a shell would only look for the program and become it.
 //!
-//! `bash -c 'cargo test'` executes `cargo` in its own place, after it has read its own libraries. What is certain to end
-//! so is executed at once. Wherever a shell might do anything else, it is left to a shell.
+//! `bash -c 'cargo test'` executes `cargo` in its own place, after it has read its own libraries. A program that is
+//! certain to end so is executed at once. Wherever a shell might do anything else, it is left to a shell.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -9,7 +9,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// What bash does by itself, however it is called. `true` and `false` are not among it: the programs of these names do
+/// Builtins of bash, under any name of bash. `true` and `false` are left out: the programs of these names do
 /// the same.
 const BUILTINS: [&str; 82] = [
     ".",
@@ -97,7 +97,7 @@ const BUILTINS: [&str; 82] = [
 ];
 /// Variables with which bash reads or does something first.
 const OF_BASH: [&str; 4] = ["BASH_ENV", "SHELLOPTS", "BASHOPTS", "POSIXLY_CORRECT"];
-/// What the variables begin with in which functions are handed to bash.
+/// Prefix of the variables in which functions are passed to bash.
 const FUNCTIONS: &[u8] = b"BASH_FUNC_";
 
 /// A program and its arguments.
@@ -108,7 +108,7 @@ pub(crate) struct Simple<'a> {
 }
 
 impl<'a> Simple<'a> {
-    /// Reads a command, which would run in `directory` with `variables`; none where it needs a shell, or its program is
+    /// Reads a command, which would run in `directory` with `variables`; none if it needs a shell, or its program is
     /// not found: a shell says so.
     pub(crate) fn of(
         command: &'a str,
@@ -172,7 +172,7 @@ impl<'a> Simple<'a> {
     }
 }
 
-/// Returns whether a byte means itself in a word, wherever it stands.
+/// Returns whether a byte means itself in a word, wherever it is.
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-./:=,@%+".contains(&byte)
 }

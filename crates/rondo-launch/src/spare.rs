@@ -39,7 +39,7 @@ pub(super) const CALL_DESCRIPTORS: usize = 3;
 const MOUNTS_KEPT: Duration = Duration::from_millis(10);
 /// How long a spare waits for a call.
 const IDLE_MAX: Duration = Duration::from_mins(1);
-/// The bound on what it is told when it is to execute, in bytes: the paths of protected files are most of it.
+/// The bound on its message when it is to execute, in bytes: the paths of protected files are most of it.
 const ORDER_BYTES_MAX: usize = 64 << 20;
 /// The bound on the reason why it could not, in bytes.
 const REASON_BYTES_MAX: u64 = 64 << 10;
@@ -101,7 +101,7 @@ fn keep_watch(mut ward: Ward, keeper: u32) -> io::Result<i32> {
         if let Watched::Gone(code) = ward.watch_call(&watch) {
             return Ok(code);
         }
-        // Where the keeper is gone, the agent hands over nothing more, and the supervisor sees that.
+        // If the keeper is gone, the agent hands over nothing more, and the supervisor sees that.
         let _ = unix::die_with_parent(keeper);
     }
     // There is no call, so the supervisor has ended.
@@ -152,18 +152,18 @@ impl Sandbox {
 struct Spare {
     sandbox: Option<Sandbox>,
     waiting: Waiting,
-    /// What holds the mounts of the command before.
+    /// Descriptors of the mounts of the previous command.
     mounts: Option<OwnedFd>,
     begun: Begun,
-    /// Whether there is anything in its memory that no command may see: what was there stays there.
+    /// Set if its memory has anything that no command may see: that stays there.
     is_hidden: bool,
-    /// Whether other processes could look into it: who has opened its memory can read it later.
+    /// Set if other processes could look into it: one that has opened its memory can read it later.
     was_shown: bool,
-    /// What its commands inherit of it.
+    /// State that its commands inherit.
     standing: Standing,
 }
 
-/// What became of a supervisor with its call.
+/// End of a supervisor's call.
 enum Served {
     /// It takes no other; the exit code.
     Last(i32),
@@ -199,7 +199,7 @@ impl Spare {
         let [memory, control, frames] = given;
         self.waiting.hand_over(&memory)?;
         let (spec, variables) = read_call(memory)?;
-        // The agent sees that nobody has its descriptors, and nothing was begun.
+        // The agent sees that its descriptors are closed, and nothing was begun.
         if !self.takes(&spec) {
             return Ok(Served::Last(0));
         }
@@ -214,7 +214,7 @@ impl Spare {
         self.is_hidden |= has_secrets;
         self.was_shown |= !self.is_hidden;
         show_environment(self.is_hidden);
-        // Where a reason is told for which nothing was started.
+        // Destination of the reason for which nothing was started.
         rustix::stdio::dup2_stdout(&frames)?;
         let call = Call {
             spec,
@@ -251,7 +251,7 @@ impl Spare {
         drop(call);
         unix::let_go_of_stdio();
         begun.tell_over()?;
-        // What waits is to be told of secrets.
+        // Waiting output must be checked for secrets.
         unix::hide_environment();
         let sandbox = sandbox.map(Sandbox::renewed).transpose()?;
         Ok(Served::Next(Box::new(Self {
@@ -330,7 +330,7 @@ impl Waiting {
         Ok(descriptors::receive(&self.socket)?.is_some())
     }
 
-    /// Has it execute the command; nothing if it has ended before it was told all of it.
+    /// Makes it execute the command; nothing if it has ended before it received all of it.
     fn execute(
         mut self,
         sandbox: Option<&mut Sandbox>,
@@ -350,7 +350,7 @@ impl Waiting {
         // It ends when the command is executed.
         let mut saying = self.socket.take(REASON_BYTES_MAX);
         match saying.read_to_string(&mut reason) {
-            // It has ended without reading what it was told.
+            // It has ended without reading the message.
             Err(err) if err.kind() == io::ErrorKind::ConnectionReset => return Ok(None),
             read => read?,
         };
@@ -375,16 +375,16 @@ struct Becoming {
 }
 
 impl Becoming {
-    /// Becomes the command; returns the exit code where that cannot be.
+    /// Becomes the command; returns the exit code if that cannot be.
     fn command(mut self, sandbox: Option<&Preparation>) -> i32 {
-        // None where its supervisor has ended.
+        // None if its supervisor has ended.
         if let Ok(Some(reason)) = self.try_command(sandbox) {
             let _ = write_all(&self.socket.into(), reason.to_string().as_bytes());
         }
         1
     }
 
-    /// Returns why the command cannot be executed; nothing where there is none.
+    /// Returns why the command cannot be executed; nothing if there is none.
     fn try_command(&mut self, sandbox: Option<&Preparation>) -> io::Result<Option<io::Error>> {
         unix::die_with_parent(self.supervisor)?;
         unix::give_way();
@@ -442,7 +442,7 @@ impl Becoming {
         };
         if let Some(program) = program {
             let failed = executed(program);
-            // What cannot be executed is left to the shell.
+            // A program that cannot be executed is left to the shell.
             if spec.argv.is_some() {
                 return failed;
             }

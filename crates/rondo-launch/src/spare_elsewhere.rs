@@ -1,4 +1,4 @@
-//! Where there are no keepers, no supervisor waits for a call.
+//! Without keepers, no supervisor waits for a call.
 
 use std::os::fd::OwnedFd;
 

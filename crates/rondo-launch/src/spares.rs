@@ -19,7 +19,7 @@ const SPARES_MAX: usize = 2;
 /// How many of a keeper may be lost, one after another, before it is asked for no more.
 const LOST_MAX: u32 = 8;
 
-/// For which calls a spare can be had.
+/// For which calls a spare is available.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct SpareKind {
     program: PathBuf,
@@ -28,7 +28,7 @@ pub(super) struct SpareKind {
 }
 
 impl SpareKind {
-    /// Returns that of a call; none where each such call needs something of its own before it is there.
+    /// Returns that of a call; `None` if each such call needs something of its own before it is there.
     pub(super) fn of(program: &Path, spec: &CallSpec) -> Option<Self> {
         let has_own = spec
             .sandbox
@@ -41,7 +41,7 @@ impl SpareKind {
         })
     }
 
-    /// Takes the spare for this, and hands it its call; nothing where there is none.
+    /// Takes the spare for this, and hands it its call; nothing if there is none.
     pub(super) fn hand_over(&self, memory: &OwnedFd) -> Option<Handed> {
         let mut spares = spares();
         let at = spares.iter().position(|it| it.kind == *self)?;
@@ -50,7 +50,7 @@ impl SpareKind {
         spare.hand_over(memory).ok()
     }
 
-    /// Has a keeper fork a spare for the next such call, unless one waits: once such a call was made, and lately such
+    /// Lets a keeper fork a spare for the next such call, unless one waits: once such a call was made, and lately such
     /// another. Of a gateway's chats, each of which has its own sandbox, the next call is mostly another's.
     pub(super) fn prepare(&self) {
         let mut spares = spares();
@@ -69,7 +69,7 @@ impl SpareKind {
     }
 }
 
-/// Adds one; of those of its program, the oldest goes where there are too many.
+/// Adds one; of those of its program, the oldest goes if there are too many.
 fn add(spares: &mut Vec<Spare>, spare: Spare) {
     let mut of_program = spares
         .iter()
@@ -91,7 +91,7 @@ pub(super) struct Way {
 }
 
 impl Way {
-    /// Has the supervisor take the next call, which waits for one, in the place of another one that may be gone by now.
+    /// Gives the supervisor the next call, which waits for one, in the place of another one that may be gone by now.
     pub(super) fn put_back(self, guard: KeptGuard) {
         let Self {
             kind,
@@ -118,7 +118,7 @@ impl Way {
     }
 }
 
-/// What a keeper's spares are judged by.
+/// Conditions for a keeper's spares.
 #[derive(Debug, Default)]
 pub(super) struct SpareUse {
     /// How many were lost since one was of use.
@@ -128,17 +128,17 @@ pub(super) struct SpareUse {
 }
 
 impl SpareUse {
-    /// Notes that one is handed a call: it is lost until it is known to have begun.
+    /// Records that a spare is handed a call: it is lost until it is known to have begun.
     fn note_loss(&self) {
         self.lost.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes that one has begun a call.
+    /// Records that a spare has begun a call.
     pub(super) fn note_use(&self) {
         self.lost.store(0, Ordering::Relaxed);
     }
 
-    /// Notes a call, and returns whether one is to be ready for the next of its kind.
+    /// Notes a call, and returns whether to prepare a spare for the next of its kind.
     fn is_worth_one(&self, kind: &SpareKind) -> bool {
         let mut recent = self.recent.lock().unwrap_or_else(PoisonError::into_inner);
         let before = recent.iter().position(|it| it == kind);
@@ -157,7 +157,7 @@ struct Spare {
     kind: SpareKind,
     calls: UnixStream,
     life: UnixStream,
-    /// Stands for its guard, where that was heard of.
+    /// Stands for its guard, once that has reported.
     guard: Option<Arc<OwnedFd>>,
     keeper: Arc<Keeper>,
 }

@@ -1,4 +1,4 @@
-//! Starts supervisors, through a keeper where one can be had.
+//! Starts supervisors, through a keeper if one is available.
 
 use super::frames::{Frames, lossy, out_of_turn};
 use super::handed::{self, SPEC_BYTES_MAX};
@@ -24,29 +24,29 @@ use tokio::net::UnixStream;
 use tokio::process::Command;
 use tokio::time::timeout;
 
-/// How long a keeper may take until its fork is heard of; one that takes longer is given up.
+/// How long a keeper may take until its fork reports; one that takes longer is given up.
 const FORK_MAX: Duration = Duration::from_secs(5);
 /// How long a keeper that was killed may take until nothing of it is left.
 const KILLED_MAX: Duration = Duration::from_secs(2);
 /// How often a call is handed to a keeper before it is started without one.
 const HAND_OVER_MAX: u32 = 2;
 
-/// What is to be supervised.
+/// Process to supervise.
 pub(super) struct Start<'a> {
     /// The program that supervises.
     pub(super) program: &'a Path,
     /// The name of the role.
     pub(super) role: &'static str,
-    /// What its processes are known by is made of this.
+    /// Key from which the mark of its processes is derived.
     pub(super) key: &'a str,
     /// The specification, as a line of JSON.
     pub(super) line: Vec<u8>,
     pub(super) variables: &'a [(OsString, OsString)],
-    /// What the supervisor gets copies of.
+    /// Descriptors of which the supervisor gets copies.
     pub(super) descriptors: &'a [BorrowedFd<'a>],
-    /// For which calls a supervisor that waits can take this one; none where none does.
+    /// For which calls a supervisor that waits can take this one; `None` if none does.
     pub(super) spares: Option<SpareKind>,
-    /// Whether every path in the specification is absolute: a keeper has no directory of its own.
+    /// Set if every path in the specification is absolute: a keeper has no directory of its own.
     pub(super) is_absolute: bool,
 }
 
@@ -54,24 +54,24 @@ pub(super) struct Start<'a> {
 #[derive(Debug)]
 pub(super) struct Ready {
     pub(super) watchers: Watchers,
-    /// Where it is told what to do.
+    /// Commands to the supervisor.
     pub(super) control: File,
     pub(super) frames: Frames,
-    /// Whether it was told to go on.
+    /// Set once it was told to continue.
     pub(super) is_told: bool,
-    /// How it is handed another call after this one; none where it takes none.
+    /// How it is handed another call after this one; `None` if it takes none.
     pub(super) way: Option<Way>,
 }
 
-/// What ends the start of a supervisor that is to go on at once.
+/// Future that interrupts the start of a supervisor.
 pub(super) type Cancelled<'a> = Pin<&'a mut (dyn Future<Output = ()> + Send)>;
 
-/// What a supervisor that a keeper was asked for says first.
+/// First message of a supervisor that a keeper was asked for.
 enum First {
     Said(io::Result<(FrameKind, Vec<u8>)>),
     /// There is none and there will be none.
     Nothing,
-    /// Whether there will be one is not known.
+    /// No message in time; it may still come.
     Late,
 }
 
@@ -89,7 +89,7 @@ impl Control {
         }
     }
 
-    /// Tells it something. One that is gone is heard of elsewhere.
+    /// Sends it something. If it is gone, that is noticed elsewhere.
     fn tell(&mut self, order: u8) {
         if let Some(file) = &mut self.file {
             let _ = file.write_all(&[order]);
@@ -125,7 +125,7 @@ pub(super) fn line_of(spec: &impl Serialize) -> Result<Vec<u8>, StartError> {
 }
 
 impl Start<'_> {
-    /// Starts a supervisor and returns when it says that it is ready. It waits for a word to go on.
+    /// Starts a supervisor and returns when it says that it is ready. It waits for a word to continue.
     ///
     /// # Cancel safety
     /// Cancel safe: a supervisor whose pipes are closed ends by itself.
@@ -133,13 +133,13 @@ impl Start<'_> {
         self.start_by(&mut None).await
     }
 
-    /// Starts a supervisor that goes on at once, where it need not be started anew, unless `cancelled` comes first.
+    /// Starts a supervisor that continues at once, if it need not be started again, unless `cancelled` comes first.
     ///
     /// # Errors
-    /// [`StartError::Cancelled`] where it has not gone on and will not.
+    /// [`StartError::Cancelled`] if it has not gone on and will not.
     ///
     /// # Cancel safety
-    /// Cancel safe: a supervisor that has gone on is told to end.
+    /// Cancel safe: a supervisor that has gone on is asked to end.
     pub(super) async fn start_at_once(
         &self,
         cancelled: Cancelled<'_>,
@@ -175,13 +175,13 @@ impl Start<'_> {
         }
     }
 
-    /// Returns what a keeper is handed this with; nothing where it cannot be.
+    /// Returns the sealed memory with which a keeper is handed this; nothing if that is not possible.
     fn to_hand_over(&self) -> Option<OwnedFd> {
         let bytes = handed::encode(self.role, &self.line, self.variables);
         handover::seal(&bytes.filter(|_| self.is_absolute)?).ok()
     }
 
-    /// Waits for a supervisor that a keeper was asked for; nothing where there is none and will be none.
+    /// Waits for a supervisor that a keeper was asked for; nothing if there is none and will be none.
     async fn start_handed(
         &self,
         handed: Handed,
@@ -197,7 +197,7 @@ impl Start<'_> {
         } = handed;
         let mut control = Control::new(control);
         if cancelled.is_some() {
-            // It says that it is ready before it reads this. So nothing was begun where it is not heard of.
+            // It says that it is ready before it reads this. So nothing was begun if it does not report.
             control.go();
         }
         let (mut guard, mut frames) = match (KeptGuard::new(life, guard), Frames::pipe(frames)) {
@@ -217,7 +217,7 @@ impl Start<'_> {
             Some(first) => first,
             None => {
                 control.tell(END);
-                // One that is ready later finds that it is to end, and nobody who reads that it is ready.
+                // One that is ready later finds that it must end, and that its report is not read.
                 if !frames.has_more() {
                     return Some(Err(StartError::Cancelled));
                 }
@@ -280,7 +280,7 @@ impl Start<'_> {
         self.ready(Guard::Child(child), control, frames, first)
     }
 
-    /// Takes what a supervisor says first.
+    /// Reads the first message of a supervisor.
     fn ready(
         &self,
         guard: Guard,

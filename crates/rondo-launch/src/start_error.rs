@@ -1,4 +1,4 @@
-//! Why what was to be supervised does not run.
+//! Reasons why a supervised process did not start.
 
 use super::handed::SPEC_BYTES_MAX;
 use std::io;

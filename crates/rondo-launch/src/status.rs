@@ -1,4 +1,4 @@
-//! What is recorded of a call on the disk.
+//! Record of a call on the disk.
 
 use super::protocol::{CallSpec, Watcher};
 use super::unix;
@@ -15,7 +15,7 @@ const STATUS_BYTES_MAX: u64 = 64 << 20;
 /// The bound on files that are named because they are gone after a command.
 pub const LOST_MAX: usize = 100;
 
-/// What is known of a call after, or without, its agent.
+/// State of a call after its agent, or without it.
 ///
 /// Kept in `<state_dir>/<key>.json`, readable by its owner only: one line of JSON for each state the
 /// call came to, of which the last whole one counts. (To replace a file costs milliseconds on ext4,
@@ -29,67 +29,67 @@ pub struct CallStatus {
     pub state: CommandState,
     /// The supervisor's process id.
     pub pid: u32,
-    /// When the supervisor started, in the kernel's ticks since boot; 0 where that is not known.
+    /// When the supervisor started, in the kernel's ticks since boot; 0 if that is not known.
     pub start_time: u64,
     /// The command, without the secrets that its specification names.
     pub command: String,
-    /// The exit code; 128 and the signal's number where a signal ended the command.
+    /// The exit code; 128 and the signal's number if a signal ended the command.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exit_code: Option<i32>,
     /// The signal that ended the command, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<String>,
-    /// Whether the command was ended because its time was up.
+    /// Set if the command was ended at its time limit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub timed_out: bool,
     /// The bound that ended the command, if one did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub exceeded: Option<Exceeded>,
-    /// Whether the command was stopped on request.
+    /// Set if the command was stopped on request.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cancelled: bool,
-    /// The output: text without terminal sequences, its middle left out where it is too long.
+    /// The output: text without terminal sequences, its middle left out if it is too long.
     #[serde(default)]
     pub stdout: String,
     /// How many bytes of the output were left out.
     #[serde(default)]
     pub omitted_bytes: u64,
-    /// The file that holds the whole output, where some was left out.
+    /// The file that holds the whole output, if some was left out.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         with = "rondo_sandbox::stored_path"
     )]
     pub full_output: Option<PathBuf>,
-    /// Whether processes were left that could not be ended.
+    /// Set if some processes could not be ended.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub survivors: bool,
     /// How many processes the command left running, which were ended with it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub left_running: u32,
-    /// How far the command was confined; none where it was not.
+    /// How far the command was confined; `None` if it was not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxMode>,
-    /// What the sandbox protects and the command changed; it was put back.
+    /// Protected entries that the command changed and that were restored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub undone: Vec<Undone>,
-    /// What the command wrote into private directories of its own, which ended with it, as it is shown: the first
+    /// Files that the command wrote into its private directories, which are gone, for display: the first
     /// [`LOST_MAX`] that a user would miss.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub lost: Vec<String>,
-    /// What programs asked a person for, whom no command has: the first few.
+    /// Requests of programs for a person, whom commands lack: the first few.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub prompts: Vec<Prompt>,
 }
 
-/// A program that waited for somebody to type.
+/// A program that waited for a user to type.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Prompt {
     /// The name of the program.
     pub program: String,
     /// The last line that the command had printed by then.
     pub text: String,
-    /// Whether the program was ended, since it reads keys; another was given the end of input.
+    /// Set if the program was ended, since it reads keys; others were given the end of input.
     pub is_ended: bool,
 }
 
@@ -98,7 +98,7 @@ fn is_zero(count: &u32) -> bool {
     *count == 0
 }
 
-/// A bound on what a command takes of the machine.
+/// A bound on a command's use of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Exceeded {
@@ -125,7 +125,7 @@ pub enum CommandState {
 /// Why a status cannot be read.
 #[derive(Debug, thiserror::Error)]
 pub enum StatusError {
-    /// The key is no file name.
+    /// The key is not a file name.
     #[error("the call's key is not usable as a file name")]
     BadKey,
     /// The file cannot be read.
@@ -140,7 +140,7 @@ impl CallStatus {
     /// Notes of a call that it has not come to its supervisor: its status file is empty.
     ///
     /// # Errors
-    /// When the key is no file name, the call has a status file already, or it cannot be made.
+    /// When the key is not a file name, the call has a status file already, or it cannot be made.
     pub(super) fn reserve(state_dir: &Path, key: &str) -> Result<(), StatusError> {
         if !CallSpec::is_key(key) {
             return Err(StatusError::BadKey);
@@ -261,8 +261,8 @@ fn last_line(bytes: &[u8]) -> &[u8] {
         .unwrap_or_default()
 }
 
-/// Opens a status file for its first line. What an earlier try left is empty from here on, which says that the call has not
-/// begun.
+/// Opens a status file for its first line. The file of an earlier try is empty from here on, which means that the call
+/// has not begun.
 fn open_empty(place: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     // A file that is cut when it is opened is written to the disk when it is closed, by ext4, for which the command would

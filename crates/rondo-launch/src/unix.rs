@@ -1,4 +1,4 @@
-//! What the operating system does for us: terminals, sessions, process trees.
+//! Services of the operating system: terminals, sessions, process trees.
 //!
 //! On Linux the supervisor adopts every orphan of its command, so that nothing escapes by `setsid`,
 //! `nohup` or a double fork. Elsewhere (written, not tried) only the command's process group is
@@ -45,7 +45,7 @@ use std::process::Command;
 use std::sync::OnceLock;
 use std::time::Duration;
 
-/// Where bash is looked for; relative entries of `PATH` must never decide it.
+/// Locations of bash; relative entries of `PATH` must never decide it.
 pub const BASH_PATHS: [&str; 6] = [
     "/bin/bash",
     "/usr/bin/bash",
@@ -124,7 +124,7 @@ fn marks(variables: &[(OsString, OsString)], mark: &str) -> String {
     }
 }
 
-/// Returns those variables of this process by which it is found where it is to end.
+/// Returns those variables of this process by which it is found if it must end.
 pub(crate) fn seen_by_others_from_env() -> Vec<(&'static str, OsString)> {
     let value = |name| Some((name, std::env::var_os(name)?));
     SEEN_BY_OTHERS.into_iter().filter_map(value).collect()
@@ -148,7 +148,7 @@ pub fn own_session(shell: &mut Command) {
     unsafe { shell.pre_exec(take_terminal) };
 }
 
-/// Has the kernel end this process and its children before others if memory is short.
+/// Makes the kernel end this process and its children before others if memory is short.
 pub(crate) fn give_way() {
     // An ordinary user may not do it for a process that is hidden, which is no worse than it was.
     let _ = std::fs::write("/proc/self/oom_score_adj", "1000");
@@ -160,7 +160,7 @@ pub(crate) fn lead_terminal(terminal: impl AsFd) -> io::Result<()> {
     Ok(rustix::process::ioctl_tiocsctty(terminal)?)
 }
 
-/// Has signals do what they do in a new terminal. What started us may ignore some, as `nohup` and a
+/// Restores the signals of a new terminal. Our parent may ignore some, as `nohup` and a
 /// shell without jobs (`command &`) do, and what is started inherits that: Ctrl-C would do nothing.
 #[expect(unsafe_code, reason = "signals have no safe interface")]
 pub(crate) fn reset_signals() {
@@ -174,12 +174,12 @@ pub(crate) fn reset_signals() {
         libc::SIGTTOU,
     ];
     for number in of_terminals {
-        // SAFETY: the default action is no code of ours, and this is the only thread.
+        // SAFETY: the default action is not a code of ours, and this is the only thread.
         unsafe { libc::signal(number, libc::SIG_DFL) };
     }
 }
 
-/// Has a write past the largest size of a file (`ulimit -f`) fail, where it would end the process.
+/// Makes a write past the largest size of a file (`ulimit -f`) fail, instead of ending the process.
 /// Programs that are started are ended by it as ever: only what is ignored is inherited.
 #[expect(unsafe_code, reason = "signals have no safe interface")]
 pub(crate) fn survive_large_files() {
@@ -187,7 +187,7 @@ pub(crate) fn survive_large_files() {
     unsafe { libc::signal(libc::SIGXFSZ, nothing()) };
 }
 
-/// Has waiting for descriptors be interrupted when a child stops, goes on or ends.
+/// Lets waiting for descriptors be interrupted when a child stops, continues or ends.
 #[expect(unsafe_code, reason = "signals have no safe interface")]
 pub(crate) fn notice_children() {
     // SAFETY: the handler does nothing, so it may run at any time.
@@ -201,7 +201,7 @@ fn nothing() -> libc::sighandler_t {
     handler as libc::sighandler_t
 }
 
-/// Lets the parent go on where it was stopped; only the one of that id, where one is given. That of a supervisor
+/// Lets the parent continue if it was stopped; only the one of that id, if one is given. That of a supervisor
 /// is its guard.
 pub(crate) fn resume_parent(wanted: Option<u32>) {
     let is_wanted = |parent: &Pid| wanted.is_none_or(|id| pid(id) == Some(*parent));
@@ -211,7 +211,7 @@ pub(crate) fn resume_parent(wanted: Option<u32>) {
     }
 }
 
-/// Whether what loses its parent is adopted by us.
+/// `true` if orphaned descendants are adopted by this process.
 pub(crate) const ADOPTS_ORPHANS: bool = cfg!(target_os = "linux");
 
 /// Makes a second process of this one, which must have one thread; returns the other's id in the
@@ -225,7 +225,7 @@ pub(crate) fn fork() -> io::Result<Option<Pid>> {
     }
 }
 
-/// Has standard input and output lead nowhere, so that readers of their other ends see the end.
+/// Redirects standard input and output to nowhere, so that readers of their other ends see the end.
 pub(crate) fn let_go_of_stdio() {
     let null = File::options().read(true).write(true).open("/dev/null");
     if let Ok(null) = null {
@@ -234,7 +234,7 @@ pub(crate) fn let_go_of_stdio() {
     }
 }
 
-/// Waits for a child and returns its exit code; none where a signal ended it.
+/// Waits for a child and returns its exit code; `None` if a signal ended it.
 pub(crate) fn wait_for(child: Pid) -> Option<i32> {
     loop {
         match rustix::process::waitpid(Some(child), WaitOptions::empty()) {
@@ -256,7 +256,7 @@ pub(crate) fn has_children() -> bool {
     }
 }
 
-/// Has the kernel kill this process when its parent ends, which must have one thread.
+/// Makes the kernel kill this process when its parent ends, which must have one thread.
 ///
 /// # Errors
 /// When that is another one already.
@@ -276,7 +276,7 @@ pub(crate) fn parent_id() -> u32 {
     parent.map_or(0, |it| it.as_raw_pid().unsigned_abs())
 }
 
-/// Has the kernel leave this process alone when its parent ends.
+/// Makes the kernel leave this process alone when its parent ends.
 #[cfg(target_os = "linux")]
 pub(crate) fn outlive_parent() -> io::Result<()> {
     Ok(rustix::process::set_parent_process_death_signal(None)?)
@@ -301,7 +301,7 @@ pub(crate) fn hide_environment() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn hide_environment() {}
 
-/// Has the allocator keep at most so many heaps.
+/// Limits the allocator to so many heaps.
 #[cfg(all(target_os = "linux", target_env = "gnu"))]
 #[expect(
     unsafe_code,
@@ -326,12 +326,12 @@ pub(crate) fn show_environment() {
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn show_environment() {}
 
-/// Variables whose values stay where others see them: by these, processes are found that are to end.
+/// Variables whose values stay where others see them: they identify processes that must end.
 /// The second one is that of GitHub's runner.
 const SEEN_BY_OTHERS: [&str; 2] = [MARK_VARIABLE, "RUNNER_TRACKING_ID"];
 
-/// Moves this process's environment to memory of its own, and overwrites the values where the kernel
-/// shows them to every process that may read `/proc/PID/environ`. Does nothing where there is another thread,
+/// Moves this process's environment to memory of its own, and overwrites the values if the kernel
+/// shows them to every process that may read `/proc/PID/environ`. Does nothing if there is another thread,
 /// which may be reading them.
 #[cfg(target_os = "linux")]
 #[expect(
@@ -352,7 +352,7 @@ pub(crate) fn move_environment() {
     }
     let mut moved = Vec::new();
     // SAFETY: `environ` is null or leads to pointers that end with a null, each to bytes that end with
-    // a NUL and can be written, and no other thread is there to read or change any of it. What is read
+    // a NUL and can be written, and no other thread is there to read or change any of it. A text that is read
     // from an old place later, such as by C code that kept it, still ends with a NUL. The copies, and
     // the array of pointers to them, are never freed.
     unsafe {
@@ -473,7 +473,7 @@ fn short_path(_held: &File, dir: &Path, name: &str) -> PathBuf {
     dir.join(name)
 }
 
-/// Returns what names this start of the machine, where the system says it. No process sees another one.
+/// Returns the id of this start of the machine, if the system has one. No process sees another one.
 #[cfg(target_os = "linux")]
 pub(crate) fn boot_id() -> Option<String> {
     static ID: OnceLock<Option<String>> = OnceLock::new();
@@ -489,7 +489,7 @@ pub(crate) fn boot_id() -> Option<String> {
     None
 }
 
-/// Returns what tells a directory from one that takes its place.
+/// Returns an id that differs between a directory and one that takes its place.
 pub(crate) fn directory_id(dir: &Path) -> Option<String> {
     let metadata = std::fs::metadata(dir).ok()?;
     let made = metadata.created().ok();
@@ -555,14 +555,14 @@ pub(crate) fn kill_marked(_mark: &str) -> bool {
     false
 }
 
-/// Lets a process go on that was stopped.
+/// Lets a process continue that was stopped.
 pub(crate) fn resume(process: u32) {
     if let Some(pid) = pid(process) {
         let _ = rustix::process::kill_process(pid, Signal::CONT);
     }
 }
 
-/// Lets children of a process go on that were stopped before they executed a program: nobody else can, as their
+/// Lets children of a process continue that were stopped before they executed a program: no other process can, as their
 /// parent waits until they have.
 #[cfg(target_os = "linux")]
 pub(crate) fn resume_unexecuted(parent: Pid) {
@@ -612,7 +612,7 @@ pub fn stat_fields(pid: u32) -> Option<Vec<String>> {
     Some(fields.map(str::to_owned).collect())
 }
 
-/// Returns when a process started, in ticks since boot, where the system says it.
+/// Returns when a process started, in ticks since boot, if the system says it.
 #[cfg(target_os = "linux")]
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     stat_field(pid, STAT_START_TIME)?.parse().ok()
@@ -630,7 +630,7 @@ pub(crate) fn own_start_time() -> Option<u64> {
     }
 }
 
-/// Returns when a process started, in ticks since boot, where the system says it.
+/// Returns when a process started, in ticks since boot, if the system says it.
 #[cfg(not(target_os = "linux"))]
 pub(crate) fn start_time(_pid: u32) -> Option<u64> {
     None
@@ -654,7 +654,7 @@ pub fn exists(process: u32) -> bool {
         .is_some_and(|pid| rustix::process::test_kill_process(pid) != Err(rustix::io::Errno::SRCH))
 }
 
-/// Returns a process id for system calls, where there can be a process of that id.
+/// Returns a process id for system calls, if there can be a process of that id.
 #[must_use]
 pub fn pid(raw: u32) -> Option<Pid> {
     Pid::from_raw(i32::try_from(raw).ok()?)
@@ -668,7 +668,7 @@ pub fn timespec(duration: Duration) -> Timespec {
     }
 }
 
-/// Returns the exit code as a shell has it, and the signal's name where one ended the command.
+/// Returns the exit code as a shell has it, and the signal's name if one ended the command.
 pub(crate) fn exit_of(status: WaitStatus) -> (i32, Option<String>) {
     const SIGNALLED: i32 = 128;
     match status.terminating_signal() {

@@ -28,7 +28,7 @@ pub(super) struct Watchers {
     pub(super) guard: Guard,
     /// The supervisor; none before it has said so.
     pub(super) watcher: Option<Watcher>,
-    /// What the command's processes are known by.
+    /// Mark of the command's processes.
     pub(super) mark: String,
 }
 
@@ -47,12 +47,12 @@ pub(super) enum Guard {
 #[derive(Debug)]
 pub(super) struct KeptGuard {
     life: UnixStream,
-    /// Stands for its process; none before it was heard of.
+    /// Stands for its process; `None` before it has reported.
     process: Option<Arc<OwnedFd>>,
 }
 
 impl KeptGuard {
-    /// Takes what stands for it, where it was heard of before.
+    /// Takes its handle, once it has reported.
     pub(super) fn new(
         life: std::os::unix::net::UnixStream,
         process: Option<Arc<OwnedFd>>,
@@ -63,7 +63,7 @@ impl KeptGuard {
         })
     }
 
-    /// Returns what it was made of, with what stands for it now.
+    /// Returns its socket, and the handle of its process.
     pub(super) fn into_parts(
         mut self,
     ) -> io::Result<(std::os::unix::net::UnixStream, Option<Arc<OwnedFd>>)> {
@@ -71,7 +71,7 @@ impl KeptGuard {
         Ok((self.life.into_std()?, self.process))
     }
 
-    /// Returns whether it was heard of by now.
+    /// Returns whether it has reported by now.
     pub(super) fn has_begun(&mut self) -> bool {
         if self.process.is_none()
             && let Ok(Some(descriptors)) = descriptors::receive(&self.life)
@@ -90,7 +90,7 @@ impl KeptGuard {
         }
     }
 
-    /// Waits until it was heard of, or no process is left that could become it; returns whether it was.
+    /// Waits until it has reported, or no process is left that could become it; returns whether it has.
     pub(super) async fn begun(&mut self) -> io::Result<bool> {
         self.life.readable().await?;
         Ok(self.has_begun())
@@ -112,7 +112,7 @@ impl KeptGuard {
         loop {
             match self.life.read_u8().await {
                 Ok(GUARD_ENDS) => return true,
-                // It was heard of only now.
+                // It has reported only now.
                 Ok(_) => {}
                 Err(_) => return false,
             }
@@ -179,7 +179,7 @@ impl Watchers {
         let _ = timeout(GUARD_MAX, self.guard.end()).await;
     }
 
-    /// Ends what is left, once the supervisor was told to.
+    /// Ends what is left, once the supervisor was asked to.
     pub(super) async fn end_rest(mut self) {
         if let Ok(true) = timeout(GUARD_MAX, self.guard.end()).await {
             return;

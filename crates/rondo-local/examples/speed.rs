@@ -2,7 +2,7 @@
 //! `speed FILE [PROMPT] [REPLY] [INSTRUCTIONS]`, the last as [`Instructions`] are shown.
 //!
 //! Times are in milliseconds. `cargo xtask bench --local` runs this and puts the figures side by
-//! side; by itself it is for whoever works on the engine.
+//! side; by itself it is for work on the engine.
 #![expect(clippy::print_stdout, reason = "its output is what it is for")]
 
 use rondo_local::{

@@ -165,7 +165,7 @@ fn q4_1(block: &[u8; 20], out: &mut [f32; 32]) {
     }
 }
 
-/// Takes the two numbers of 5 bits at a place: their fifth bits stand apart.
+/// Takes the two numbers of 5 bits at a place: their fifth bits are apart.
 #[inline(always)]
 fn fives(block: &[u8], start: usize, at: usize) -> (f32, f32) {
     let tops = u32::from_le_bytes([

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::oneshot;
 
-/// The bound on what is computed of one text, in tokens with the prompt around it.
+/// The bound on the computed part of one text, in tokens with the prompt around it.
 const TEXT_TOKENS_MAX: usize = 512;
 /// Texts of one request: a busy machine takes some seconds for them, and what is made is kept by the caller.
 const TEXTS_MAX: usize = 4;
@@ -46,7 +46,7 @@ struct Job {
 }
 
 impl LocalEmbedder {
-    /// Takes the name of the vectors' model, and what finds its weights whenever they are to be loaded.
+    /// Takes the name of the vectors' model, and a function that finds its weights whenever they are needed.
     pub fn new(
         name: impl Into<String>,
         find: impl Fn() -> Result<PathBuf, ModelError> + Send + Sync + 'static,
@@ -77,7 +77,7 @@ impl LocalEmbedder {
         match sender.try_send(Job { texts, reply }) {
             Ok(()) => Ok(vectors),
             Err(TrySendError::Full(_)) => {
-                let message = format!("{JOBS_MAX} requests wait for vectors already");
+                let message = format!("{JOBS_MAX} requests for vectors are already waiting");
                 Err(ModelError::new(ErrorClass::Overloaded, message))
             }
             Err(TrySendError::Disconnected(_)) => {

@@ -11,8 +11,8 @@ use crate::vocabulary::Vocabulary;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The prompt that a text is embedded with. What its last token stands for says what the text is about; the mean
-/// of a text's own tokens says it far worse (`docs/memory.md` has the figures). The method is from Jiang and
+/// The prompt that a text is embedded with. The state of its last token represents the subject of the text; the mean
+/// of a text's own tokens does so far worse (`docs/memory.md` has the figures). The method is from Jiang and
 /// others, "Scaling Sentence Embeddings with Large Language Models", 2023.
 const BEFORE_TEXT: &str = "This sentence: \"";
 const BEHIND_TEXT: &str = "\" means in one word: \"";
@@ -40,7 +40,7 @@ pub trait Engine: Send {
     /// When the tokens do not fit the context, or computing fails. The sequence is then as before.
     fn extend(&mut self, tokens: &[u32]) -> Result<Vec<f32>, LocalError>;
 
-    /// Computes more tokens as [`extend`](Self::extend) does, where what could follow is not wanted: a
+    /// Computes more tokens as [`extend`](Self::extend) does, if what could follow is not wanted: a
     /// logit for each token of a vocabulary takes as long as a few layers.
     ///
     /// # Errors
@@ -75,13 +75,13 @@ pub trait Engine: Send {
     }
 
     /// Returns the state of the tokens from index `from` to the end as bytes; `None` if it cannot be
-    /// kept, as is so where an engine does not provide it.
+    /// kept, as is so if an engine does not provide it.
     fn save(&self, _from: usize) -> Option<Vec<u8>> {
         None
     }
 
     /// Appends tokens whose state an engine of the same fingerprint has saved behind the same
-    /// sequence. Where it does not fit, the sequence is as before and the result false.
+    /// sequence. If it does not fit, the sequence is as before and the result false.
     fn restore(&mut self, _tokens: &[u32], _state: &[u8]) -> bool {
         false
     }
@@ -145,7 +145,7 @@ impl CpuEngine {
 
     /// Returns a vector that stands for a text: what the last layer makes of the last token of a prompt
     /// that asks for the text in one word. It has as many numbers as the network is wide and is not of
-    /// length one. Of a text that is longer than the context, the end is left out. What was computed of
+    /// length one. Of a text that is longer than the context, the end is left out. The computed state of
     /// a sequence stays as it is.
     ///
     /// # Errors
@@ -164,7 +164,7 @@ impl CpuEngine {
         Ok(self.network.last(&states, 1))
     }
 
-    /// Appends tokens and returns what is made of their states, having gone back where that fails.
+    /// Appends tokens and returns what is made of their states, having gone back if that fails.
     fn append<T>(
         &mut self,
         tokens: &[u32],

@@ -10,7 +10,7 @@ pub enum LocalError {
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: std::io::Error,
     },
@@ -19,17 +19,17 @@ pub enum LocalError {
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// Problem with the file.
         message: String,
     },
     /// The file holds a model of another kind.
     #[error("{what} `{found}` is not supported; supported are {known}")]
     Unsupported {
-        /// What is of another kind, such as `architecture`.
+        /// Unsupported property, such as `architecture`.
         what: &'static str,
-        /// What the file says.
+        /// Value in the file.
         found: String,
-        /// What could be there, in backticks.
+        /// Supported values, in backticks.
         known: &'static str,
     },
     /// The tensors cannot be computed with.
@@ -51,7 +51,7 @@ pub enum LocalError {
     Thread(#[source] std::io::Error),
 }
 
-/// Cuts what follows the first line of another crate's error, which is of no use to a user.
+/// Cuts what follows the first line of another crate's error, which does not help a user.
 pub(crate) fn first_line(text: &str) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }

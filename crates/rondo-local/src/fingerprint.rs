@@ -1,4 +1,4 @@
-//! What keys and values depend on besides their tokens: the weights, and how they are computed with.
+//! Fingerprint of all that keys and values depend on besides their tokens: the weights, and the way of computing.
 
 use crate::gguf::Gguf;
 use crate::kernels::Instructions;

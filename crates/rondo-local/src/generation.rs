@@ -13,15 +13,15 @@ use std::ops::Range;
 /// take twelve at a time.
 pub const PREFILL_CHUNK_TOKENS: usize = 96;
 
-/// What one reply is generated from.
+/// Input for one reply.
 pub(crate) struct Job<'a> {
     /// The whole prompt.
     pub(crate) prompt: &'a [u32],
     /// How long its beginnings are that other prompts have too, in tokens, the shortest first.
     pub(crate) beginnings: &'a [usize],
-    /// Where the state of these beginnings is kept.
+    /// Cache of the state of these beginnings.
     pub(crate) cache: Option<&'a PromptCache>,
-    /// What may be said.
+    /// Grammar of the reply.
     pub(crate) matcher: Matcher,
     /// How tokens are picked.
     pub(crate) sampler: Sampler,
@@ -60,7 +60,7 @@ pub(crate) enum End {
     Unwanted,
 }
 
-/// Generates one reply. What the engine has computed of the prompt's beginning is used again.
+/// Generates one reply. The computed state of the prompt's beginning is used again.
 ///
 /// # Errors
 /// When computing fails.
@@ -112,7 +112,7 @@ fn parts<'a>(prompt: &'a [u32], beginnings: &[usize]) -> Vec<Part<'a>> {
     let mut parts = Vec::new();
     let mut from = 0;
     for end in beginnings {
-        // What follows the prompt's last token is wanted, so that one is never kept.
+        // The output behind the prompt's last token is wanted, so that one is never kept.
         let whole = prompt.get(..*end).filter(|_| *end < prompt.len());
         if let Some(whole) = whole.filter(|_| *end >= from + TOKENS_MIN) {
             parts.push(Part { whole, from });
@@ -302,8 +302,8 @@ impl Reply<'_> {
     }
 }
 
-/// Has the grammar go on to where there is something to choose, and returns the tokens up to there: they
-/// need no logits, so they are computed together with what stands before them.
+/// Advances the grammar to the next choice, and returns the tokens up to there: they
+/// need no logits, so they are computed together with the text before them.
 fn forced(matcher: &mut Matcher) -> Result<Vec<u32>, LocalError> {
     let forced = matcher.compute_ff_tokens();
     if !forced.is_empty() {

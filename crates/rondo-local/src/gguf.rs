@@ -49,7 +49,7 @@ impl Gguf {
         })
     }
 
-    /// Has the file brought into memory, without waiting for it.
+    /// Brings the file into memory, without waiting for it.
     pub(crate) fn bring_in(&self) {
         mapped::bring_in(&self.map);
     }
@@ -72,7 +72,7 @@ impl Gguf {
         names
     }
 
-    /// Returns a tensor as it lies in the file; nothing where it cannot be computed with.
+    /// Returns a tensor as it lies in the file; nothing if it cannot be computed with.
     pub(crate) fn tensor_bytes(&self, name: &str) -> &[u8] {
         let tensor = self.header.tensors.get(name);
         tensor
@@ -147,7 +147,7 @@ impl Gguf {
     /// Returns the numbers of a tensor of one dimension.
     ///
     /// # Errors
-    /// When it is missing, has more dimensions, or is of a kind that cannot be computed with.
+    /// When it is missing, has more dimensions, or has an unsupported type.
     pub(crate) fn vector(&self, name: &str) -> Result<Vec<f32>, LocalError> {
         let tensor = self.tensor(name)?;
         let [length] = *tensor.dimensions.as_slice() else {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 /// The action that answers.
 pub(crate) const ANSWER: &str = "answer";
-/// The action that answers where a tool is called like the usual one.
+/// The action that answers if a tool is called like the usual one.
 const ANSWER_BESIDE_A_TOOL: &str = "final_answer";
 /// The bound on an answer, in characters.
 const ANSWER_CHARS_MAX: u64 = 4_000;
@@ -25,19 +25,19 @@ const TEXT_CHARS_MAX: u64 = 4_000;
 /// Schemas nested deeper than this are taken as they are.
 const SCHEMA_DEPTH_MAX: usize = 32;
 
-/// What a reply may be.
+/// Permitted forms of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct StepShape {
     /// The action that answers.
     pub(crate) answer: &'static str,
     /// The tools that may be called.
     pub(crate) tools: Vec<ToolSpec>,
-    /// What the answer must fit, if not any text.
+    /// Schema of the answer, if it is not any text.
     pub(crate) answer_schema: Option<Value>,
 }
 
 impl StepShape {
-    /// Returns what may be replied to a request.
+    /// Returns the grammar of the replies to a request.
     pub(crate) fn of(request: &ModelRequest) -> Self {
         let tools = match request.tool_choice {
             ToolChoice::Auto => request.tools.as_ref().clone(),
@@ -100,7 +100,7 @@ fn branch(action: &str, arguments: &Value) -> Value {
     })
 }
 
-/// Arguments are an object without keys of its own invention, and no text in it goes on for ever.
+/// Arguments are an object without keys of its own invention, and no text in it continues forever.
 fn arguments(parameters: &Value) -> Value {
     let mut schema = bounded(parameters, 0);
     if let Value::Object(fields) = &mut schema {

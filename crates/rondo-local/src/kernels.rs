@@ -50,7 +50,7 @@ pub enum Instructions {
     Avx512Vnni,
     /// AVX2 with FMA.
     Avx2,
-    /// What the program was compiled for.
+    /// Instructions for which the program was compiled.
     Portable,
 }
 
@@ -201,7 +201,7 @@ impl Kernels {
     /// the place of what `product` has: clearing it each time would cost a twentieth of a prompt.
     ///
     /// # Errors
-    /// When the rows have another length, or the matrices are of two shapes.
+    /// When the rows have another length, or the shapes of the matrices differ.
     pub(crate) fn gated(
         self,
         gate: &Weights,
@@ -246,7 +246,7 @@ impl Kernels {
     }
 
     /// Lets queries, `(heads, count, size)`, attend to the keys and values of a layer; each of its
-    /// heads has those of as many neighbours as there are more queries' heads. The first query sees
+    /// heads has those of as many neighbors as there are more queries' heads. The first query sees
     /// the positions up to and with its own, `position`, each next one another one. `mixed` becomes
     /// `(count, heads * size)`.
     ///
@@ -308,7 +308,7 @@ impl Kernels {
 struct Inputs<'a> {
     rows: &'a [f32],
     width: usize,
-    /// The same ones rounded to bytes, where a matrix needs that.
+    /// The same ones rounded to bytes, if a matrix needs that.
     rounded: Option<Numbers>,
 }
 
@@ -402,7 +402,7 @@ fn unit_rows(count: usize) -> usize {
 fn count(weights: &[&Weights], rows: &[f32]) -> Result<(usize, usize), LocalError> {
     let inputs = weights.first().map_or(1, |it| it.inputs);
     if !rows.len().is_multiple_of(inputs) || weights.iter().any(|it| it.inputs != inputs) {
-        let message = format!("{} numbers are no rows of {inputs}", rows.len());
+        let message = format!("{} numbers are not rows of {inputs}", rows.len());
         return Err(LocalError::Inference(message));
     }
     Ok((rows.len() / inputs, inputs))

@@ -1,9 +1,9 @@
 //! The embedded model: quantised weights from a GGUF file, answered in this process.
 //!
 //! A small model needs a narrow path. Every reply is one JSON step, which a grammar enforces token
-//! by token: a call of one tool, or the answer, whose text is passed on while it grows. What the
-//! model has read of a conversation it does not read again: each request computes only what is new
-//! behind the longest beginning it shares with the last one.
+//! by token: a call of one tool, or the answer, whose text is passed on while it grows. The model reads no
+//! part of a conversation twice: each request computes only the part that is new behind the longest beginning it shares
+//! with the last one.
 //!
 //! All of it is Rust, without a C++ compiler or cmake, and vector instructions are chosen at run time.
 //! Products are computed from the blocks of weights as the file has them, which needs no copy of them.

@@ -3,7 +3,7 @@
 //! The pages belong to the system's cache: they are read when they are first needed, shared by all
 //! processes that ask the same model, and given up when memory is short.
 //!
-//! llama.cpp maps its files with the same assumption: nobody shortens a file of weights while it is in
+//! llama.cpp maps its files with the same assumption: no process shortens a file of weights while it is in
 //! use. Rondo itself renames finished files into place and never writes to them again.
 #![expect(unsafe_code, reason = "a file cannot be mapped without it")]
 
@@ -22,7 +22,7 @@ pub(crate) fn map(file: &File) -> io::Result<Arc<Mmap>> {
     Ok(Arc::new(map))
 }
 
-/// Has the pages of a map brought in by a thread that nobody waits for: where the file is in the
+/// Brings the pages of a map in on a thread that is not waited for: if the file is in the
 /// system's cache that is done before the vocabulary is read, and the first prompt need not stop at
 /// each page. It is a help alone, so what goes wrong with it is passed over.
 pub(crate) fn bring_in(map: &Arc<Mmap>) {

@@ -12,9 +12,9 @@ use crate::shape::Shape;
 
 /// The table of the tokens' own vectors.
 const EMBEDDINGS: &str = "token_embd.weight";
-/// The table that turns what comes out into logits, where it is another one.
+/// The table that turns what comes out into logits, if it is another one.
 const HEAD: &str = "output.weight";
-/// What divides the frequencies of positions, where there are such factors.
+/// Tensor of divisors for the frequencies of positions, in models that have them.
 const FACTORS: &str = "rope_freqs.weight";
 
 /// A network with its weights.
@@ -65,7 +65,7 @@ impl Projection {
     }
 }
 
-/// What is computed in between, kept from layer to layer so that its memory is.
+/// Intermediate values, kept from layer to layer to reuse their memory.
 #[derive(Default)]
 struct Scratch {
     normed: Vec<f32>,

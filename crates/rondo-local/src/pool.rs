@@ -34,7 +34,7 @@ pub(crate) fn on_all_processors<T: Send, Own: Default>(
     });
 }
 
-/// What all threads do at once.
+/// Job that all threads do at once.
 type Job<'a> = dyn Fn() + Sync + 'a;
 
 struct Pool {
@@ -173,7 +173,7 @@ fn processors() -> usize {
     cores().map_or(allowed, |cores| cores.clamp(1, allowed))
 }
 
-/// Returns how many cores the system has, where it can be asked.
+/// Returns how many cores the system has, if it can be asked.
 fn cores() -> Option<usize> {
     #[cfg(target_os = "linux")]
     {

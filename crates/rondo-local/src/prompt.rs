@@ -18,20 +18,20 @@ use std::fmt::Write as _;
 
 /// The bound on a tool's description, in characters.
 const DESCRIPTION_CHARS_MAX: usize = 240;
-/// What the listing of a directory begins and ends with.
+/// Delimiters of the listing of a directory.
 const LISTING: &str = "<files>\n";
 const LISTING_END: &str = "</files>\n";
-/// The bound on what a failed command's result says of the files there are, in characters.
+/// The bound on the list of files in a failed command's result, in characters.
 const LISTED_CHARS_MAX: usize = 400;
 
-/// What the model reads.
+/// Prompt of the model.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Prompt {
     /// All its tokens.
     pub(crate) tokens: Vec<u32>,
     /// How long its beginnings are that other prompts have too, in tokens, the shortest first: the
     /// profile's own words, the tools and the examples, which are the same for every question; and what
-    /// stands before the first question up to the end of a listing, which is the same for every question
+    /// is before the first question up to the end of a listing, which is the same for every question
     /// in one directory.
     pub(crate) beginnings: Vec<usize>,
 }
@@ -101,7 +101,7 @@ fn listing(text: &str) -> Option<(&str, &str)> {
     text.split_at_checked(end + LISTING_END.len())
 }
 
-/// Returns who says what behind the system prompt, in order.
+/// Returns the speaker and text of each part after the system prompt, in order.
 pub(crate) fn turns(request: &ModelRequest, shape: &StepShape) -> Vec<(&'static str, String)> {
     let mut turns = Vec::new();
     let mut files = String::new();
@@ -109,7 +109,7 @@ pub(crate) fn turns(request: &ModelRequest, shape: &StepShape) -> Vec<(&'static 
     while let Some(message) = messages.next() {
         match message.role {
             Role::User => {
-                // What was added to a question stands before it: a small model answers what it reads last.
+                // Text added to a question is before it: a small model answers the last text that it reads.
                 let mut texts = Vec::new();
                 while let Some(added) =
                     messages.next_if(|next| next.role == Role::User && next.synthetic)

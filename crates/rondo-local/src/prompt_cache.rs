@@ -22,7 +22,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, SystemTime};
 
-/// What a file begins with; the last byte is the format's version.
+/// First bytes of a file; the last one is the format's version.
 const MAGIC: &[u8; 8] = b"rondokv\x02";
 /// Bytes of the checksum that a file ends with.
 const CHECKSUM_BYTES: usize = 32;
@@ -33,7 +33,7 @@ const FILE_BYTES_MAX: u64 = 128 << 20;
 /// Files that are kept, and their bytes together. Those of directories are small.
 const FILES_MAX: usize = 32;
 const BYTES_MAX: u64 = 256 << 20;
-/// How long a file is kept that nobody reads.
+/// How long an unread file is kept.
 const UNUSED_MAX: Duration = Duration::from_hours(30 * 24);
 /// How old a file is that its writer cannot still be at.
 const WRITING_MAX: Duration = Duration::from_hours(1);
@@ -48,7 +48,7 @@ const WRITING: &str = "new";
 pub(crate) struct Part<'a> {
     /// All tokens of the prompt up to its end.
     pub(crate) whole: &'a [u32],
-    /// How many of them stand before it.
+    /// How many of them are before it.
     pub(crate) from: usize,
 }
 
@@ -70,8 +70,8 @@ impl PromptCache {
         Self { directory }
     }
 
-    /// Has the engine go on with a part, if its state is there and the engine's sequence begins with what
-    /// stands before it. What the sequence had behind that is then forgotten.
+    /// Lets the engine continue with a part, if its state is there and the engine's sequence begins with what
+    /// is before it. The state of the sequence behind that is then forgotten.
     pub(crate) fn restore(&self, engine: &mut dyn Engine, part: Part<'_>) -> bool {
         let before = part.whole.get(..part.from).unwrap_or_default();
         if part.own().len() < TOKENS_MIN || !engine.sequence().starts_with(before) {
@@ -98,7 +98,7 @@ impl PromptCache {
         restored
     }
 
-    /// Keeps the state of a part that ends where the engine's sequence does. The engine goes on with what
+    /// Keeps the state of a part that ends where the engine's sequence does. The engine continues with what
     /// a reader will have, so that a reply does not depend on who computed its beginning.
     pub(crate) fn keep(&self, engine: &mut dyn Engine, part: Part<'_>) {
         if part.own().len() < TOKENS_MIN || engine.sequence() != part.whole {
@@ -182,7 +182,7 @@ fn bytes_of(tokens: &[u32]) -> Vec<u8> {
         .collect()
 }
 
-/// Returns what a file has before its state.
+/// Returns the bytes of a file before its state.
 fn head(part: Part<'_>) -> Vec<u8> {
     let [from, count] = [part.from, part.whole.len()].map(|it| (it as u64).to_le_bytes());
     [MAGIC.as_slice(), &from, &count, &bytes_of(part.whole)].concat()

@@ -1,4 +1,4 @@
-//! Rotary embedding: queries and keys are turned by angles that say where their tokens stand.
+//! Rotary embedding: queries and keys are turned by angles that say where their tokens are.
 
 use crate::shape::{Architecture, Shape};
 

@@ -16,7 +16,7 @@ pub(crate) enum Architecture {
     /// Qwen3: no biases, but norms of each head's queries and keys; halves rotated.
     Qwen3,
     /// Llama and those built like it, such as SmolLM2: no biases. Converters to GGUF reorder the
-    /// weights so that neighbours are rotated.
+    /// weights so that neighbors are rotated.
     Llama,
 }
 
@@ -82,7 +82,7 @@ impl Shape {
     }
 }
 
-/// What `rope.freq_base` is where the file does not say (llama.cpp: `llama_hparams`).
+/// Default of `rope.freq_base` (llama.cpp: `llama_hparams`).
 const ROPE_BASE: f32 = 10_000.0;
 
 fn architecture(gguf: &Gguf) -> Result<(&str, Architecture), LocalError> {
@@ -101,7 +101,7 @@ fn architecture(gguf: &Gguf) -> Result<(&str, Architecture), LocalError> {
 }
 
 /// Refuses what a network of a known architecture may have that is not computed here: the figures would be
-/// wrong, and nobody would be told.
+/// wrong, without any notice.
 fn refuse_others(gguf: &Gguf, prefix: &str) -> Result<(), LocalError> {
     let unsupported =
         |what, found: String, known| Err(LocalError::Unsupported { what, found, known });

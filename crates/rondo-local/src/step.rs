@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-/// What became readable.
+/// Newly readable part of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum StepEvent {
     /// More text of the answer.

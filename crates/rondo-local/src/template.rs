@@ -18,16 +18,16 @@ use std::collections::HashMap;
 const TEMPLATE_BYTES_MAX: usize = 128 << 10;
 /// Steps that a template may take for a conversation: thousands for each message.
 const STEPS_MAX: u64 = 5_000_000;
-/// What a conversation reads as where a file has no template but the tokens of this one.
+/// Default template of files that have its tokens and no template.
 const CHAT_ML: &str = "{% for message in messages %}<|im_start|>{{ message.role }}\n\
                        {{ message.content }}<|im_end|>\n{% endfor %}{{ '<|im_start|>assistant\n' }}";
 /// The tokens of it.
 const CHAT_ML_TOKENS: [&str; 2] = ["<|im_start|>", "<|im_end|>"];
-/// What stands around the number of a placeholder: characters that no language has and no template
+/// Characters around the number of a placeholder: ones that no language has and no template
 /// looks for.
 const OPENING: char = '\u{f0000}';
 const CLOSING: char = '\u{f0001}';
-/// What templates must do, for errors.
+/// Requirement on templates, for errors.
 const KNOWN: &str = "templates that show each message of system, user and assistant once, in order";
 
 /// The template of a model.
@@ -41,14 +41,14 @@ pub(crate) struct Template {
 /// A piece of a rendered conversation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Piece {
-    /// What the template writes, special tokens by their names.
+    /// Text of the template, special tokens by their names.
     Form(String),
     /// The text of that number.
     Text(usize),
 }
 
 impl Template {
-    /// Takes the template of a file, or that of `ChatML` where there is none.
+    /// Takes the template of a file, or that of `ChatML` if there is none.
     ///
     /// # Errors
     /// When the template cannot be read, or there is none and the vocabulary lacks the tokens.
@@ -122,7 +122,7 @@ impl Template {
     }
 }
 
-/// What templates find around them, as where they were written for: Python's methods, and line ends behind
+/// Environment that templates expect: Python's methods, and line ends behind
 /// and blanks before a block left out.
 fn environment() -> Environment<'static> {
     let mut environment = Environment::new();

@@ -24,7 +24,7 @@ use tokenizers::tokenizer::SplitDelimiterBehavior;
 /// The token types of GGUF that stand for text; the others are special (`llama_token_type`).
 const TYPE_NORMAL: i64 = 1;
 const TYPE_BYTE: i64 = 6;
-/// What pre-tokenizers are supported, for errors.
+/// Supported pre-tokenizers, for errors.
 const PRE_TOKENIZERS: &str = "`qwen2`, `smollm`, `llama-bpe` and `gpt-2`";
 /// Those that take a word that is a token as it is, whatever its merges would make of it.
 const TAKES_WHOLE_WORDS: [&str; 2] = ["llama-bpe", "llama3"];
@@ -46,7 +46,7 @@ impl Vocabulary {
     /// Builds the vocabulary that a file holds.
     ///
     /// # Errors
-    /// When tables are missing, or the tokenizer or the chat template is of another kind.
+    /// When tables are missing, or the tokenizer or the chat template is not supported.
     pub fn read(gguf: &Gguf) -> Result<Arc<Self>, LocalError> {
         let kind = gguf.text("tokenizer.ggml.model").unwrap_or("none");
         if kind != "gpt2" {
@@ -227,14 +227,14 @@ fn build_tokenizer(gguf: &Gguf, tokens: &[&str]) -> Result<Tokenizer, LocalError
         .vocab_and_merges(vocabulary, merges)
         .ignore_merges(TAKES_WHOLE_WORDS.contains(&kind))
         .build()
-        .map_err(|err| gguf.format_error(format!("its merges make no sense: {err}")))?;
+        .map_err(|err| gguf.format_error(format!("its merges are invalid: {err}")))?;
     let mut tokenizer = Tokenizer::new(bpe);
     tokenizer.with_pre_tokenizer(Some(splits(kind)?));
     Ok(tokenizer)
 }
 
 /// Returns how text is split before merging. No kind puts a space before the text, and none
-/// normalises: tokens must stand for the bytes that were given.
+/// normalizes: tokens must stand for the bytes that were given.
 fn splits(kind: &str) -> Result<PreTokenizerWrapper, LocalError> {
     let bytes = |with_regex| ByteLevel::new(false, false, with_regex);
     let sequence = |first: PreTokenizerWrapper, then: ByteLevel| -> PreTokenizerWrapper {

@@ -14,7 +14,7 @@ use rondo_types::{
 use std::sync::Arc;
 use tokio::sync::mpsc;
 
-/// The bound on a reply, in tokens, where the request names no smaller one.
+/// The bound on a reply, in tokens, if the request names no smaller one.
 pub const REPLY_TOKENS_MAX: usize = 1_024;
 /// Room that a prompt must leave for its reply, in tokens.
 const REPLY_TOKENS_MIN: usize = 64;
@@ -23,7 +23,7 @@ pub(crate) const JOBS_MAX: usize = 16;
 /// Events that wait for their reader.
 pub(crate) const EVENTS_MAX: usize = 64;
 
-/// What a reader gets.
+/// Item of a reader's stream.
 pub(crate) type Event = Result<ModelEvent, ModelError>;
 
 /// One request, and where its reply goes. The reply is not wanted once the receiver is dropped.
@@ -49,7 +49,7 @@ pub(crate) fn run(
             Err(err) => Some(model_error(err)),
         };
         if let Some(failure) = failure {
-            // A caller that left does not need to hear of it.
+            // A caller that left does not need to know.
             let _ = job.reply.blocking_send(Err(failure));
         }
         // The reply ends when its sender is gone.
@@ -76,7 +76,7 @@ struct Shown {
 impl Shown {
     /// Returns the tools to list for a request. A request that withholds tools, as the last one of
     /// a turn does, keeps the list of the ones before: the grammar leaves the tools out anyway, and
-    /// another system prompt would have everything behind it computed anew.
+    /// another system prompt would have everything behind it computed again.
     fn tools(&mut self, request: &ModelRequest) -> Arc<Vec<ToolSpec>> {
         let goes_on = self.system == *request.system && request.messages.len() > 1;
         let covered = request.tools.iter().all(|tool| self.tools.contains(tool));

@@ -1,6 +1,6 @@
 //! A client that does what the scenarios of `@modelcontextprotocol/conformance` ask of one: it connects to the address
 //! that is its last argument, lists the tools and calls each of them, and accepts every question with its defaults.
-//! Where the server asks who the user is, it signs in, without a browser: the suite's authorisation servers ask nothing.
+//! If the server asks for the user, it signs in, without a browser: the suite's authorization servers ask nothing.
 
 use async_trait::async_trait;
 use hyper::header::{HeaderMap, LOCATION};
@@ -17,9 +17,9 @@ use std::sync::Arc;
 
 /// The name of the server.
 const SERVER: &str = "server";
-/// How often it signs in: a server whose refusals do not end must not be asked for ever.
+/// How often it signs in: a server whose refusals do not end must not be asked forever.
 const SIGN_INS_MAX: usize = 3;
-/// The document that describes the client, where an authorisation server takes one; the suite knows this address.
+/// The document that describes the client, if an authorization server takes one; the suite knows this address.
 const DOCUMENT: &str = "https://conformance-test.local/client-metadata.json";
 
 type Failure = Box<dyn std::error::Error>;
@@ -64,7 +64,7 @@ fn server(url: &str) -> Result<Server, Failure> {
     Ok(server)
 }
 
-/// Uses the server. Returns what it says where it asks who the user is.
+/// Uses the server. Returns what it says if it asks who the user is.
 async fn tried(
     server: &Server,
     transport: &Transport,

@@ -252,7 +252,7 @@ fn media(kind: MediaKind, mime: String, name: Option<String>, data: &str) -> Sho
     }
 }
 
-/// Puts a few words where a text or structured content repeats the bytes of an image or a file: they are there once
+/// Puts a few words if a text or structured content repeats the bytes of an image or a file: they are there once
 /// already, and would fill the context.
 fn leave_media_out(blocks: &mut [Shown], structured: Option<&mut Value>) {
     let media = blocks.iter().filter_map(|block| match block {

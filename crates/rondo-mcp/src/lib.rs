@@ -10,7 +10,7 @@
 //! - [`config`]: servers as they are configured, in our form and in those of other programs.
 //! - `client`: one connection to a server.
 //! - `content`: results as outcomes.
-//! - `offer`: what is offered of servers: names, pins, budget, search.
+//! - `offer`: the tools offered of servers: names, pins, budget, search.
 //! - `sign_in`: signing in to servers at addresses, and what was granted.
 //! - `servers`, `running`: all servers, and the task that keeps one of them running.
 #![warn(missing_docs)]

@@ -1,5 +1,5 @@
 //! One server, and the task that keeps it running: started in the background, listed again when it says that its tools
-//! have changed, and started anew by a call where it has ended.
+//! have changed, and started again by a call if it has ended.
 
 use crate::client::{self, Live, Shared, StartPrograms};
 use crate::config::Server;
@@ -27,7 +27,7 @@ const STARTS_MAX: u32 = 10;
 const CHANGES_WITHIN: Duration = Duration::from_millis(200);
 /// The longest such time: it doubles as long as a server keeps telling of changes.
 const CHANGES_WITHIN_MAX: Duration = Duration::from_secs(60);
-/// The bound on notes that nobody has taken yet.
+/// The bound on notes that have not been taken yet.
 const NOTES_MAX: usize = 50;
 
 /// A server, as calls see it.
@@ -42,7 +42,7 @@ pub(crate) struct Running {
     results: Option<SessionDirectory>,
 }
 
-/// What is to be had of a server.
+/// State of a server.
 #[derive(Clone)]
 pub(crate) enum State {
     Starting,
@@ -61,7 +61,7 @@ pub(crate) struct Ready {
     pub(crate) era: Era,
 }
 
-/// What servers are started with.
+/// Parameters for starting servers.
 pub(crate) struct Means {
     pub(crate) transport: Transport,
     pub(crate) programs: Arc<dyn StartPrograms>,
@@ -161,13 +161,13 @@ impl Running {
     fn down(&self, why: String) {
         self.catalog.unreachable(&self.server.name);
         self.note(format!(
-            "the server `{}` is not there: {why}",
+            "the server `{}` is not available: {why}",
             self.server.name
         ));
         self.state.send_replace(State::Down(why));
     }
 
-    /// Keeps the server running until it is told to stop.
+    /// Keeps the server running until it is stopped.
     pub(crate) async fn keep(&self, means: &Means, stop: CancellationToken) {
         for start in 1..=STARTS_MAX {
             if start > 1 {
@@ -266,7 +266,7 @@ impl Running {
             () = self.follow(&peer, &shared, era).boxed() => false,
         };
         if !is_stopped {
-            // What it wrote last may still be on its way.
+            // Its last output may still be on its way.
             sleep(Duration::from_millis(50)).await;
             self.down(live.why_gone());
         }
@@ -299,7 +299,7 @@ impl Running {
     }
 }
 
-/// Asks a server of the newer lifecycle to tell of changes, and passes them on until it ends that.
+/// Asks a server of the newer lifecycle to report changes, and passes them on until it ends that.
 async fn subscribed(peer: &Peer<RoleClient>, shared: &Shared, era: Era) {
     if era != Era::Discover {
         return;

@@ -29,7 +29,7 @@ const SESSIONS_MAX: usize = 1024;
 /// How long the end of all servers is waited for.
 const CLOSE_MAX: Duration = Duration::from_secs(5);
 
-/// What happens when a tool is not what it was when it was accepted.
+/// Treatment of a tool that changed since it was accepted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Consent {
     /// It is offered as it was, and its next call asks the user.
@@ -46,15 +46,15 @@ pub struct Options {
     pub transport: Transport,
     /// Starts those that are programs.
     pub programs: Arc<dyn StartPrograms>,
-    /// What is known of them from before.
+    /// Stored facts about them.
     pub pins: PinStore,
-    /// What the user was granted by those at addresses.
+    /// Tokens that the user was granted by remote servers.
     pub tokens: TokenStore,
     /// Shows notes to the user, at the next step of any session. They quote servers; control characters are escaped.
     pub notices: Arc<dyn Notices>,
-    /// What happens to tools that have changed.
+    /// Treatment of tools that have changed.
     pub consent: Consent,
-    /// Where the whole of a result is kept whose middle the model does not get; where there is no directory, it is lost.
+    /// Directory for whole results if the model gets only their ends; without one, the middle is lost.
     pub results: Option<SessionDirectory>,
     /// Bytes of schemas that are offered in every request; beyond that, tools are found by a search.
     pub bytes_max: usize,
@@ -76,12 +76,12 @@ pub struct Servers {
     sessions: Mutex<Vec<(SessionId, Arc<SessionTools>)>>,
 }
 
-/// What is known of a server, for display.
+/// Facts about a server, for display.
 #[derive(Debug, Clone)]
 pub struct ServerReport {
-    /// Its name.
+    /// Name of the server.
     pub name: String,
-    /// Why it is not there; nothing where it is.
+    /// Why it is not there; nothing if it is.
     pub failure: Option<String>,
     /// The lifecycle that it speaks.
     pub era: Option<Era>,
@@ -89,13 +89,13 @@ pub struct ServerReport {
     pub protocol: Option<String>,
     /// Its tools: the name that models call them by, and what they do.
     pub tools: Vec<(String, String)>,
-    /// Its prompts.
+    /// Prompts of the server.
     pub prompts: Vec<PromptInfo>,
-    /// Its resources.
+    /// Resources of the server.
     pub resources: Vec<ResourceInfo>,
     /// Tools that are not what they were when they were accepted, and what is different.
     pub changed: Vec<(String, String)>,
-    /// What else is to be said.
+    /// Further notes.
     pub notes: Vec<String>,
 }
 
@@ -133,7 +133,7 @@ impl Servers {
         }
     }
 
-    /// Returns what a session is offered. The same session gets the same source, which knows what was offered before.
+    /// Returns the tools for a session. The same session gets the same source, which knows what was offered before.
     #[must_use]
     pub fn source(&self, session: &SessionId) -> Arc<dyn ToolSource> {
         let mut sessions = self.sessions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -207,7 +207,7 @@ impl Servers {
         let got = got.map_err(|_| "the server did not answer in time".to_owned())?;
         let got = match got.map_err(|err| rondo_core::shown::line(&err.to_string()))? {
             ServerResult::GetPromptResult(got) => got,
-            _ => return Err("the server replied with something else than a prompt".to_owned()),
+            _ => return Err("the server sent a reply that is not a prompt".to_owned()),
         };
         let is_one = got.messages.len() == 1;
         let mut shown = Vec::new();

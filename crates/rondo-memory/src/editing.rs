@@ -1,6 +1,6 @@
 //! A file of memories in the user's editor, while others may save to it.
 //!
-//! The editor works on a copy. What was added to the file meanwhile is added to the user's version; after any other
+//! The editor works on a copy. Memories added to the file meanwhile are added to the user's version; after any other
 //! change the user's version is kept beside it and nothing is overwritten.
 
 use crate::error::MemoryError;
@@ -23,7 +23,7 @@ pub struct Editing {
 }
 
 impl Memories {
-    /// Makes a copy of a file for the user's editor, in a directory of the user's; `MEMORY.md` where no name is given.
+    /// Makes a copy of a file for the user's editor, in a directory of the user's; `MEMORY.md` if no name is given.
     /// A file that does not exist is an empty one.
     ///
     /// # Errors

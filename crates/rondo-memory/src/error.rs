@@ -12,7 +12,7 @@ pub enum MemoryError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
@@ -30,7 +30,7 @@ pub enum MemoryError {
         /// The bound.
         bytes_max: usize,
     },
-    /// A file that is to be changed is not UTF-8.
+    /// A file to change is not UTF-8.
     #[error("`{}` is not UTF-8 text", path.display())]
     NotText {
         /// The file.
@@ -42,7 +42,7 @@ pub enum MemoryError {
     /// The text of a memory is too long.
     #[error("the memory has {bytes} bytes; at most {bytes_max} are saved")]
     TooLong {
-        /// Its length.
+        /// Length of the memory.
         bytes: usize,
         /// The bound.
         bytes_max: usize,
@@ -53,7 +53,7 @@ pub enum MemoryError {
     /// A query is too long.
     #[error("the query has {bytes} bytes; at most {bytes_max} are searched for")]
     QueryTooLong {
-        /// Its length.
+        /// Length of the query.
         bytes: usize,
         /// The bound.
         bytes_max: usize,
@@ -89,11 +89,11 @@ pub enum MemoryError {
         "`{name}` is not a file of memories: it is `MEMORY.md`, a note such as `2026-03-01.md`, or another `.md` file without directories"
     )]
     BadName {
-        /// The name.
+        /// Name that was given.
         name: String,
     },
     /// A file was changed by others while it was edited. Nothing was overwritten.
-    #[error("`{}` was changed by others while it was edited; your version is in `{}`", path.display(), kept.display())]
+    #[error("`{}` was changed by another program while it was edited; your version is in `{}`", path.display(), kept.display())]
     Changed {
         /// The file.
         path: PathBuf,

@@ -62,7 +62,7 @@ pub(crate) struct FileState {
 pub(crate) struct Files {
     /// `MEMORY.md` first, then the others, the last name first.
     pub(crate) files: Vec<FileState>,
-    /// What is not read, and why.
+    /// Files that are not read, with reasons.
     pub(crate) notes: Vec<String>,
 }
 
@@ -77,12 +77,12 @@ impl Folder {
         self.base.join(below)
     }
 
-    /// Opens the directory; `None` where it does not exist.
+    /// Opens the directory; `None` if it does not exist.
     pub(crate) fn open(&self) -> Result<Option<OpenFolder>, MemoryError> {
         self.reach(false)
     }
 
-    /// Opens the directory, made where it is missing, and waits for its lock. Dropping it gives the lock back, as does
+    /// Opens the directory, made if it is missing, and waits for its lock. Dropping it gives the lock back, as does
     /// the end of the process.
     ///
     /// The lock is on the directory itself, so that no file of it lies in a project.
@@ -220,7 +220,7 @@ impl OpenFolder {
         }
     }
 
-    /// Returns the content of a file; `None` where it does not exist.
+    /// Returns the content of a file; `None` if it does not exist.
     pub(crate) fn read(&self, name: &str) -> Result<Option<Vec<u8>>, MemoryError> {
         let path = self.path_of(name);
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
@@ -249,7 +249,7 @@ impl OpenFolder {
         Ok(Some(bytes))
     }
 
-    /// Returns the content of a file that is to be changed; empty where it does not exist.
+    /// Returns the content of a file to change; empty if it does not exist.
     pub(crate) fn read_text(&self, name: &str) -> Result<String, MemoryError> {
         let bytes = self.read(name)?.unwrap_or_default();
         let path = self.path_of(name);
@@ -277,7 +277,7 @@ impl OpenFolder {
             let _ = rustix::fs::unlinkat(&self.fd, &temporary, AtFlags::empty());
             MemoryError::io(&path)(err)
         })?;
-        // Where a directory cannot be synced, the file system keeps its own order.
+        // If a directory cannot be synced, the file system keeps its own order.
         let _ = rustix::fs::fsync(&self.fd);
         Ok(())
     }

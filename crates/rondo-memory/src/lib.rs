@@ -1,16 +1,16 @@
-//! What an agent remembers from one session to the next.
+//! Memory of an agent across sessions.
 //!
 //! Memories are Markdown files that people read and edit: `MEMORY.md`, and notes by day. There are three scopes: the
 //! user's, the project's and the chat's. The files are the truth. An SQLite index finds memories in them by words, by
 //! parts of words and by vectors; it may be thrown away at any time, since it follows the files by their hashes. A
-//! database as the truth was rejected: nobody could read, edit, review or merge it with the tools that they have.
+//! database as the truth was rejected: people could not read, edit, review or merge it with the tools that they have.
 //!
 //! # Layout
-//! - `scope`, `folder`: where the files of a scope are; opening, locking and replacing them.
+//! - `scope`, `folder`: the files of a scope; opening, locking and replacing them.
 //! - `notes`, `origin`: a file as memories, each with its origin, and back.
 //! - `memories`: saving, listing and forgetting. `editing`: a file in the user's editor.
 //! - `index`: words, parts of words and vectors, and how their ranks are joined. `search`: one search from end to end.
-//! - `start`: what a session is shown when it begins. `shown`: memories as data for a model.
+//! - `start`: the memories that a session is shown when it begins. `shown`: memories as data for a model.
 //! - `tools`: `save_memory` and `search_memory`.
 //!
 //! # Decisions

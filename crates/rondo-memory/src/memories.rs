@@ -28,7 +28,7 @@ const CHAT_NAME_BYTES_MAX: usize = 128;
 /// The shortest prefix of an id that names a memory.
 const ID_PREFIX_MIN: usize = 4;
 
-/// Where memories are, and how they are searched.
+/// Locations of memories, and settings of their search.
 #[derive(Clone, Default)]
 pub struct Options {
     /// Rondo's data directory; the user's and the chats' memories are below it. `None` leaves both out.
@@ -37,7 +37,7 @@ pub struct Options {
     pub project: Option<PathBuf>,
     /// The session whose chat it is.
     pub session: Option<SessionId>,
-    /// The file of the index; it is made anew where it is missing or damaged. `None` keeps it in memory.
+    /// The file of the index; it is made again if it is missing or damaged. `None` keeps it in memory.
     pub index: Option<PathBuf>,
     /// Values that are redacted from what is saved, and from what is sent to be embedded.
     pub secrets: Secrets,
@@ -57,25 +57,25 @@ pub struct Memories {
     pub(crate) secrets: Secrets,
 }
 
-/// A memory that is to be saved.
+/// A memory to save.
 #[derive(Debug, Clone)]
 pub struct NewMemory {
-    /// Its text.
+    /// Text of the memory.
     pub text: String,
     /// Whose it is.
     pub scope: Scope,
-    /// Where it comes from.
+    /// Origin of the memory.
     pub origin: Origin,
 }
 
-/// What saving led to.
+/// Result of saving.
 #[derive(Debug, Clone)]
 pub struct Saved {
     /// The memory.
     pub memory: Memory,
-    /// Its file.
+    /// File of the memory.
     pub path: PathBuf,
-    /// Whether it was not there before.
+    /// Set if it did not exist before.
     pub is_new: bool,
     /// The change of the file; `None` if it is not new.
     pub change: Option<ChangedFile>,
@@ -86,12 +86,12 @@ pub struct Saved {
 pub struct Listing {
     /// The memories: the user's first, of each scope those of `MEMORY.md` first and then the latest notes.
     pub memories: Vec<Memory>,
-    /// What was not read, and why.
+    /// Files that were not read, with reasons.
     pub notes: Vec<String>,
 }
 
 impl Memories {
-    /// Takes where memories are. Nothing is opened yet, and nothing made.
+    /// Creates it for these directories. Nothing is opened yet, and nothing made.
     #[must_use]
     pub fn new(options: Options) -> Self {
         let mut folders = Vec::new();
@@ -160,7 +160,7 @@ impl Memories {
         })
     }
 
-    /// Finds what the call with this hash saved.
+    /// Finds the memory that the call with this hash saved.
     ///
     /// # Errors
     /// When the disk fails.
@@ -215,7 +215,7 @@ impl Memories {
         }
         let mut found = self.list()?.memories;
         found.retain(|it| it.id.starts_with(&id.to_ascii_lowercase()));
-        // A text may stand in two files.
+        // A text may be in two files.
         found.sort_by(|one, other| one.id.cmp(&other.id));
         found.dedup_by(|one, other| one.id == other.id);
         match found.len() {
@@ -382,7 +382,7 @@ fn version(content: &str) -> FileVersion {
     }
 }
 
-/// An id may hold letters of any language and is at most 128 bytes; one that is no plain name is replaced by its hash.
+/// An id may hold letters of any language and is at most 128 bytes; one that is not a plain name is replaced by its hash.
 fn chat_name(session: &SessionId) -> String {
     let id = session.as_str();
     let is_plain = |it: u8| it.is_ascii_alphanumeric() || b"-_.:@+".contains(&it);

@@ -1,6 +1,6 @@
 //! A file of memories: Markdown in which each list item of the outermost level, or paragraph, is one memory.
 //!
-//! What Rondo writes is always one list item whose further lines are indented. So no text, whatever it holds, can end
+//! Rondo always writes one list item whose further lines are indented. So no text, whatever it holds, can end
 //! its item and begin another one, or a comment with another origin.
 
 use crate::error::MemoryError;
@@ -30,11 +30,11 @@ pub struct Memory {
     pub file: String,
     /// Its first line in the file, from 1.
     pub line: usize,
-    /// The headings above it, the outermost first, with ` > ` between them; empty where there are none.
+    /// The headings above it, the outermost first, with ` > ` between them; empty if there are none.
     pub heading: String,
     /// Its text, without the list's mark.
     pub text: String,
-    /// Where it came from.
+    /// Origin of the memory.
     pub origin: Origin,
     /// Its lines in the file, from 0.
     #[serde(skip)]
@@ -110,7 +110,7 @@ fn item(text: &str, origin: &Origin) -> String {
             item.push_str(line);
         }
     }
-    // A line that ends a block of code ends nothing if more stands behind it.
+    // A line that ends a block of code ends nothing if more follows it.
     item.push_str(if is_long { "\n  " } else { " " });
     item.push_str(&origin.comment());
     item.push('\n');
@@ -175,7 +175,7 @@ struct Block {
     text: String,
 }
 
-/// What the lines that follow belong to.
+/// Item to which the following lines belong.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Open {
     Nothing,
@@ -188,7 +188,7 @@ fn blocks(content: &str) -> Vec<Block> {
     let lines: Vec<&str> = content.lines().collect();
     let mut found: Vec<Block> = Vec::new();
     let mut open = Open::Nothing;
-    // Blank lines that belong to an item if it goes on behind them.
+    // Blank lines that belong to an item if it continues behind them.
     let mut blanks = 0;
     for (at, line) in lines.iter().copied().enumerate() {
         if open == Open::Fence {

@@ -1,9 +1,9 @@
-//! Where a memory came from, and how its file says so: a comment behind the text that Markdown does not show.
+//! Origin of a memory, and its form in the file: a comment behind the text that Markdown does not show.
 //!
 //! `<!-- rondo: saved 2026-03-01T09:30:00Z by model; session s-1; turn t-2; call 0123456789abcdef; from outside -->`
 //!
 //! A file can be edited by hand, so an origin is what the file claims. Only a memory without the mark `from outside`
-//! gains anything by a false claim, and whoever writes the file could as well write the memory anew.
+//! gains anything by a false claim, and a writer of the file could as well write the memory again.
 
 use crate::calendar;
 use rondo_types::TimeMs;
@@ -12,12 +12,12 @@ use std::fmt::Write as _;
 
 /// The beginning of the comment.
 const OPENING: &str = "<!-- rondo: ";
-/// Its end.
+/// End of the comment.
 const CLOSING: &str = "-->";
 /// The bound on a session's or turn's id in the comment, in bytes; longer ones are left out.
 const ID_BYTES_MAX: usize = 160;
 
-/// Who wrote a memory.
+/// Author of a memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Author {
@@ -25,7 +25,7 @@ pub enum Author {
     User,
     /// A model, by `save_memory`.
     Model,
-    /// Somebody who edited the file.
+    /// An edit of the file by hand.
     #[default]
     Hand,
 }
@@ -42,10 +42,10 @@ impl Author {
     }
 }
 
-/// Where a memory came from, as its file says.
+/// Origin of a memory, as its file says.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Origin {
-    /// Who wrote it.
+    /// Author of the memory.
     pub by: Author,
     /// When it was saved; `None` if it was written by hand. As JSON, it is the text of RFC 3339 in UTC.
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "in_words")]
@@ -59,7 +59,7 @@ pub struct Origin {
     /// The call that saved it: a hash of its key, by which a repeated call finds what it did.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub call: Option<String>,
-    /// Whether the turn had read text from outside, such as a web page.
+    /// Set if the turn had read text from outside, such as a web page.
     pub from_outside: bool,
 }
 

@@ -1,4 +1,4 @@
-//! One search: the index brought up to the files, the query embedded where there is a model for it, and both ranked.
+//! One search: the index brought up to the files, the query embedded if there is a model for it, and both ranked.
 
 use crate::error::MemoryError;
 use crate::index::{Index, Query, QueryVector, Ranked, Terms, Vectors};
@@ -30,12 +30,12 @@ pub struct Hit {
     pub score: f64,
 }
 
-/// What a search found.
+/// Result of a search.
 #[derive(Debug, Clone, Default)]
 pub struct Found {
     /// The memories, the best first.
     pub hits: Vec<Hit>,
-    /// What was not searched, and why.
+    /// Parts that were not searched, with reasons.
     pub notes: Vec<String>,
 }
 
@@ -43,11 +43,11 @@ impl Memories {
     /// Returns at most `limit` memories, at least 1 and at most [`RESULTS_MAX`], that fit the query best.
     ///
     /// # Errors
-    /// When the query is empty or too long, or a directory of memories cannot be read. Where vectors cannot be had, words
+    /// When the query is empty or too long, or a directory of memories cannot be read. Without vectors, words
     /// alone count, which the notes say.
     ///
     /// # Cancel safety
-    /// Dropping it ends a request for vectors; work on the index goes on to its end.
+    /// Dropping it ends a request for vectors; work on the index continues to its end.
     pub async fn search(&self, query: &str, limit: usize) -> Result<Found, MemoryError> {
         if query.len() > QUERY_BYTES_MAX {
             return Err(MemoryError::QueryTooLong {

@@ -1,8 +1,8 @@
-//! What a session is shown of `MEMORY.md` when it begins.
+//! Excerpt of `MEMORY.md` for the beginning of a session.
 //!
-//! It stands in the system prompt, so that every byte that changes costs the provider's cache. What is saved while a
-//! session runs is in its transcript anyway; it joins the prompt of that session on the next day, when the prompt's date
-//! changes too. So only an edit of the file changes the prompt in between, which is what the user wants of an edit.
+//! It is in the system prompt, so that every byte that changes costs the provider's cache. A memory saved while a
+//! session runs is in its transcript anyway; it joins the prompt of that session on the next day, when the prompt's
+//! date changes too. So only an edit of the file changes the prompt in between, which is the purpose of an edit.
 
 use crate::calendar;
 use crate::error::MemoryError;
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 pub const START_LINES_MAX: usize = 200;
 /// The bound on its bytes.
 pub const START_BYTES_MAX: usize = 25 << 10;
-/// Where the rest is.
+/// Pointer to the rest.
 const CUT: &str = "[cut: the file is longer; search_memory finds the rest]";
 
 /// A `MEMORY.md` as a session is shown it.

@@ -18,7 +18,7 @@ pub(crate) struct CallSpan {
     sink: Arc<Sink>,
     span: Span,
     started: SystemTime,
-    /// What the histogram tells calls apart by.
+    /// Attributes of calls in the histogram.
     measured: Vec<KeyValue>,
 }
 

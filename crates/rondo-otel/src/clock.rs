@@ -30,7 +30,7 @@ impl fmt::Debug for Clock {
     }
 }
 
-/// Returns the seconds from one time to another; none where the clock was set back.
+/// Returns the seconds from one time to another; none if the clock was set back.
 pub(crate) fn seconds(from: SystemTime, to: SystemTime) -> f64 {
     to.duration_since(from)
         .unwrap_or(Duration::ZERO)

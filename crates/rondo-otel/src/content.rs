@@ -1,6 +1,6 @@
-//! What was said, as the JSON that the conventions want on a span:
+//! Messages as the JSON that the conventions want on a span:
 //! <https://github.com/open-telemetry/semantic-conventions-genai/tree/main/docs/gen-ai>, files
-//! `gen-ai-input-messages.json` and its neighbours.
+//! `gen-ai-input-messages.json` and its neighbors.
 //!
 //! A text is cut in its middle, and the oldest messages and the last parts are left out, to keep a
 //! span within what collectors take. Pictures and files are named, not copied.

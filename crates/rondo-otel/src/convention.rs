@@ -46,7 +46,7 @@ pub(crate) const TOOL_CALL_ID: &str = "gen_ai.tool.call.id";
 pub(crate) const TOOL_TYPE: &str = "gen_ai.tool.type";
 pub(crate) const TOOL_DESCRIPTION: &str = "gen_ai.tool.description";
 
-/// Content: written only where the program asks for it.
+/// Content: written only if the program asks for it.
 pub(crate) const SYSTEM: &str = "gen_ai.system_instructions";
 pub(crate) const INPUT: &str = "gen_ai.input.messages";
 pub(crate) const OUTPUT: &str = "gen_ai.output.messages";
@@ -77,7 +77,7 @@ pub(crate) fn operation(origin: &Origin) -> &'static str {
     dialect.map_or(CHAT, |dialect| dialect.operation())
 }
 
-/// Returns a provider's name in the conventions, or its own where they have none.
+/// Returns a provider's name in the conventions, or its own if they have none.
 pub(crate) fn provider(origin: &Origin) -> String {
     let known = match origin.provider.as_str() {
         "google" | "gemini" => "gcp.gemini",
@@ -92,7 +92,7 @@ pub(crate) fn provider(origin: &Origin) -> String {
     known.to_owned()
 }
 
-/// Returns a finish reason in the conventions' words, where they have one.
+/// Returns a finish reason in the conventions' words, if they have one.
 pub(crate) fn finish_reason(reason: FinishReason) -> &'static str {
     match reason {
         FinishReason::ToolCalls => "tool_call",

@@ -59,21 +59,21 @@ pub struct Exporter {
 /// Why nothing can be sent.
 #[derive(Debug, thiserror::Error)]
 pub enum ExporterError {
-    /// The collector's address, which may hold a secret and is not repeated, is no http address.
+    /// The collector's address, which may hold a secret and is not repeated, is not an http address.
     #[error("the address of the collector is not an `http` or `https` address")]
     Address,
     /// A header cannot be sent.
     #[error("the header `{name}` for the collector cannot be sent")]
     Header {
-        /// Its name.
+        /// Name of the header.
         name: String,
     },
-    /// The file of certificate authorities is no good.
+    /// The file of certificate authorities is invalid.
     #[error("failed to read the certificates in `{path}`", path = path.display())]
     Certificate {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         source: Box<dyn std::error::Error + Send + Sync>,
     },
     /// The HTTP client cannot be built.
@@ -104,7 +104,7 @@ impl Exporter {
     ///
     /// # Errors
     /// When an address, a header or a certificate cannot be used. A collector that cannot be
-    /// reached is no error here.
+    /// reached is not an error here.
     pub fn start(settings: &Settings) -> Result<Self, ExporterError> {
         let resource = resource(settings);
         let told = Arc::default();

@@ -27,7 +27,7 @@ pub(crate) struct Post {
     timeout: Duration,
     /// Taken when the value is dropped, which may happen where a runtime must not be waited for.
     runtime: Option<Runtime>,
-    /// Whether a failure was reported, shared by both kinds: it is reported once.
+    /// Set once a failure was reported, shared by both kinds: it is reported once.
     told: Arc<AtomicBool>,
 }
 

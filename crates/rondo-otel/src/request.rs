@@ -30,7 +30,7 @@ pub(crate) struct RequestSpan {
     last_chunk: Option<SystemTime>,
     /// The counts so far: a reply that breaks was paid for too.
     usage: Option<Usage>,
-    /// What the histograms tell requests apart by.
+    /// Attributes of requests in the histograms.
     measured: Vec<KeyValue>,
 }
 
@@ -181,7 +181,7 @@ fn asked_for(request: &ModelRequest, streaming: bool) -> Vec<KeyValue> {
     all
 }
 
-/// Whether it is a piece of what the model generates, rather than about it.
+/// `true` for a piece of the model's output, rather than a fact about it.
 fn is_output(event: &ModelEvent) -> bool {
     matches!(
         event,

@@ -1,4 +1,4 @@
-//! What the environment says: the variables of the OpenTelemetry specification
+//! Settings from the environment: the variables of the OpenTelemetry specification
 //! (<https://opentelemetry.io/docs/specs/otel/protocol/exporter/>,
 //! <https://opentelemetry.io/docs/specs/otel/configuration/sdk-environment-variables/>).
 
@@ -16,12 +16,12 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(600);
 /// The bound on headers and on resource attributes, each.
 const PAIRS_MAX: usize = 128;
 
-/// Where telemetry goes, and what it holds.
+/// Destination and extent of telemetry.
 #[derive(Clone)]
 pub struct Settings {
-    /// Where traces are sent, such as `http://localhost:4318/v1/traces`; absent for no traces.
+    /// Destination of traces, such as `http://localhost:4318/v1/traces`; absent for no traces.
     pub traces: Option<Target>,
-    /// Where metrics are sent; absent for no metrics.
+    /// Destination of metrics; absent for no metrics.
     pub metrics: Option<Target>,
     /// How long one attempt to deliver may take; no attempt begins later than this after the first one.
     pub timeout: Duration,
@@ -31,14 +31,14 @@ pub struct Settings {
     pub service_name: String,
     /// More attributes of the resource.
     pub resource: Vec<(String, String)>,
-    /// Whether texts, arguments and results are written.
+    /// Includes texts, arguments and results.
     pub content: bool,
     /// The span of the process that started this one, as `traceparent` has it
     /// (<https://www.w3.org/TR/trace-context/>).
     pub traceparent: Option<String>,
 }
 
-/// Where one kind of telemetry is sent. Shows no header's value.
+/// Destination of one kind of telemetry. Shows no header's value.
 #[derive(Clone)]
 pub struct Target {
     /// The address, path included.
@@ -74,7 +74,7 @@ pub enum SettingsError {
     Invalid {
         /// The variable.
         name: &'static str,
-        /// What it may be.
+        /// Permitted values.
         expected: &'static str,
     },
 }
@@ -140,7 +140,7 @@ impl Settings {
     }
 }
 
-/// Says what of `OTEL_SEMCONV_STABILITY_OPT_IN` cannot be followed: a form of the GenAI conventions
+/// Returns the value in `OTEL_SEMCONV_STABILITY_OPT_IN` that cannot be followed: a form of the GenAI conventions
 /// other than the one that is written. Other categories are for others.
 #[must_use]
 pub fn unknown_opt_in(value: &str) -> Option<&str> {

@@ -13,7 +13,7 @@ use rondo_core::EventSender;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-/// Where the traces and metrics of turns go. Clones share everything.
+/// Sink of the traces and metrics of turns. Clones share everything.
 #[derive(Debug, Clone)]
 pub struct Telemetry(Arc<Sink>);
 
@@ -22,9 +22,9 @@ pub(crate) struct Sink {
     tracer: SdkTracer,
     pub(crate) instruments: Arc<Instruments>,
     pub(crate) clock: Clock,
-    /// Whether texts, arguments and results are written.
+    /// Includes texts, arguments and results.
     pub(crate) content: bool,
-    /// The span that turns belong to where the task that runs them is in none.
+    /// The span that turns belong to if the task that runs them is in none.
     pub(crate) parent: Option<Context>,
 }
 

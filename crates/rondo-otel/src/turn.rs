@@ -31,20 +31,20 @@ pub(crate) struct TurnObserver {
     under_way: Mutex<Option<UnderWay>>,
 }
 
-/// A turn under way. Its spans are ended with it, whatever becomes of the turn.
+/// A turn under way. Its spans are ended with it, however the turn ends.
 pub(crate) struct UnderWay {
     pub(crate) sink: Arc<Sink>,
     pub(crate) session: SessionId,
     pub(crate) turn_number: u32,
     pub(crate) agent: String,
-    /// What spans under the turn's are started in.
+    /// Parent context of the spans under the turn's.
     pub(crate) context: Context,
     pub(crate) tools: HashMap<String, String>,
     span: Span,
     started: SystemTime,
     ended: bool,
     request: Option<RequestSpan>,
-    /// What providers counted: an estimate of ours is not reported as theirs.
+    /// Counts by providers: an estimate of ours is not reported as theirs.
     usage: Option<Usage>,
     calls: HashMap<CallId, CallSpan>,
     /// The names of calls that have no result yet.
@@ -78,7 +78,7 @@ impl Observer for TurnObserver {
                 turn.end(outcome);
             }
         } else if let Moment::Parked { .. } = moment {
-            // The process that goes on with it begins spans of its own.
+            // The process that continues it begins spans of its own.
             if let Some(mut turn) = turn.take() {
                 turn.close(None);
             }
@@ -260,7 +260,7 @@ impl UnderWay {
         }
     }
 
-    /// A call that was never run is no execution, so it is an event of the turn.
+    /// A call that was never run is not an execution, so it is an event of the turn.
     fn note_not_run(&mut self, id: &CallId, code: ToolErrorCode) {
         let Some(tool) = self.asked.remove(id) else {
             return;
@@ -333,7 +333,7 @@ impl Drop for UnderWay {
     }
 }
 
-/// A turn that has an answer is no error, however it came by it; one that was stopped is.
+/// A turn that has an answer is not an error, however it came by it; one that was stopped is.
 fn error_of(outcome: &Outcome) -> Option<&'static str> {
     if outcome.stop_reason == StopReason::Cancelled {
         return Some(outcome.stop_reason.as_str());

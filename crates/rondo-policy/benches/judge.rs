@@ -35,7 +35,7 @@ const COMMON: [&str; 12] = [
     "python3 -c 'print(1)'",
     "mkdir -p a/b && touch a/b/c",
 ];
-/// What a long line repeats.
+/// Repeated parts of a long line.
 const PARTS: [&str; 60] = [
     "<<a ",
     "<<$(",
@@ -98,7 +98,7 @@ const PARTS: [&str; 60] = [
     "xargs ",
     "echo a|xargs ",
 ];
-/// What a long line begins with.
+/// First words of a long line.
 const PROGRAMS: [&str; 10] = [
     "", "ls ", "cat ", "git log ", "sed ", "awk ", "find ", "xargs ", "env ", "bash -c ",
 ];

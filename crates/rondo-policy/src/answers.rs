@@ -4,7 +4,7 @@ use serde_json::Value;
 use std::fmt;
 use std::sync::Arc;
 
-/// Tells which calls only say something to the readers of the turn's answer: they tell nobody more than the answer could,
+/// Test for calls that only address the readers of the turn's answer: they reveal no more than the answer could,
 /// so that text from outside is no reason to ask about them.
 #[derive(Clone, Default)]
 pub struct Answers(Option<IsAnswer>);
@@ -12,7 +12,7 @@ pub struct Answers(Option<IsAnswer>);
 type IsAnswer = Arc<dyn Fn(&str, &Value) -> bool + Send + Sync>;
 
 impl Answers {
-    /// Takes what tells it, from the tool's name and the call's arguments.
+    /// Creates it from a test of the tool's name and the call's arguments.
     pub fn new(is_answer: impl Fn(&str, &Value) -> bool + Send + Sync + 'static) -> Self {
         Self(Some(Arc::new(is_answer)))
     }

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 /// prompts are switched off, and the locale is a fixed one with UTF-8.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandEnvironment {
-    /// Whether variables that look like secrets are withheld.
+    /// Withholds variables that look like secrets.
     pub withholds_secrets: bool,
     /// Names that are withheld.
     pub withheld: Vec<Cow<'static, str>>,
@@ -44,7 +44,7 @@ const SECRET_SUFFIXES: [&str; 20] = [
     "SECRET",
 ];
 
-/// Words of names that usually hold secrets, wherever in the name they stand.
+/// Words of names that usually hold secrets, wherever in the name they are.
 const SECRET_WORDS: [&str; 9] = [
     "CREDENTIAL",
     "CREDENTIALS",
@@ -86,7 +86,7 @@ const WITHHELD: [&str; 17] = [
     "SHELLOPTS",
 ];
 
-/// Where a shell reads the characters that were judged.
+/// Locale in which a shell reads the characters as they were judged.
 const LOCALE: &str = if cfg!(target_os = "macos") {
     "en_US.UTF-8"
 } else {

@@ -24,9 +24,9 @@ use std::cell::{Cell, RefCell};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What the question about a call says after text from outside.
+/// Addition to the question about a call after text from outside.
 const MAY_LEAVE: &str = "the conversation contains text from outside, and this may send data out or write outside the workspace";
-/// What the model reads where a plan is asked for.
+/// Message for the model if a plan is requested.
 const ONLY_LOOKING: &str =
     "plan mode allows only read-only calls. Describe the change in the plan instead";
 /// The argument by which a call asks to run outside of the sandbox: `true`. It is always asked about.
@@ -62,7 +62,7 @@ struct Judge {
     disallowed_tools: ToolPatterns,
     rules: Arc<Rules>,
     grants: Grants,
-    /// What is allowed for ever, by the rules.
+    /// Permanent grants, from the rules.
     granted: Grants,
     settled: Settled,
 }
@@ -83,9 +83,9 @@ pub struct GateOptions {
     pub looks_only: bool,
     /// Set where commands run in a sandbox that holds whatever they do.
     pub confined: Option<Confined>,
-    /// Where calls are noted that are allowed because they only look, or because the read-only sandbox holds them.
+    /// Record of calls that are allowed because they are read-only, or because the read-only sandbox contains them.
     pub looking: LookingCalls,
-    /// The sandbox in which commands of the system run unasked; none where they are asked about.
+    /// The sandbox in which commands of the system run without asking; `None` if they need approval.
     pub read_only: Option<ReadOnlySandbox>,
     /// Denies commands that a shell would have to run, or that hand text to a shell or to another interpreter, whatever
     /// else allows them. For tools that execute a program and its arguments themselves.
@@ -98,18 +98,18 @@ pub struct GateOptions {
     pub disallowed_tools: ToolPatterns,
     /// The rules that are in force. Those that deny, and the denials that are built in, hold with `yolo` too.
     pub rules: Arc<Rules>,
-    /// What the user allowed for the rest of the session.
+    /// Grants for the rest of the session.
     pub grants: Grants,
 }
 
 /// A sandbox around commands. Other tools keep to what it allows: they run outside of it, unless they are named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confined {
-    /// Whether the directories may be written.
+    /// Set if the directories may be written.
     pub may_write: bool,
-    /// Whether commands in it reach hosts by name, so that they may send data out.
+    /// Set if commands in it reach hosts by name, so that they may send data out.
     pub reaches_hosts: bool,
-    /// Whether no question is asked about what it holds, but those of rules.
+    /// Set if calls that it contains need no question, except those of rules.
     pub is_enough: bool,
     /// The names of files and directories whose changes are asked about, wherever they are and whatever allows them.
     pub protected: &'static [&'static str],
@@ -119,7 +119,7 @@ pub struct Confined {
     pub tools: Vec<String>,
 }
 
-/// Where a call has its effects, next to the sandbox.
+/// Location of a call's effects, relative to the sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Reach {
     /// There is no sandbox, it only looks, it runs inside, or the sandbox is no reason to let it run.
@@ -128,7 +128,7 @@ enum Reach {
     Inside,
     /// It changes what configures the agent, what others run, or what is not in the directories.
     Protected,
-    /// It is no change of a file.
+    /// It is not a change of a file.
     Outside,
     /// It changes a file where nothing may be.
     Refused,
@@ -193,7 +193,7 @@ impl StandardGate {
         }))
     }
 
-    /// Says what becomes of a command and of each simple command in it, without running anything.
+    /// Judges a command and each simple command in it, without running anything.
     ///
     /// Reads directories and links to resolve paths; this may take as long as the disk does.
     #[must_use]
@@ -272,7 +272,7 @@ impl Judge {
         }
     }
 
-    /// Returns where a call that runs no command has its effects.
+    /// Returns the reach of a call that runs no command.
     fn reach(&self, request: &GateRequest) -> Reach {
         let Some(confined) = &self.confined else {
             return Reach::Any;
@@ -282,7 +282,7 @@ impl Judge {
             return Reach::Any;
         }
         if confined.tools.contains(&request.spec.name) {
-            // What is protected and not there yet could be made: nobody looks when the call has ended.
+            // A missing protected file could be made: nothing is checked when the call has ended.
             return Reach::Any;
         }
         if !matches!(kind, ToolKind::Edit | ToolKind::Delete | ToolKind::Move) {
@@ -360,8 +360,8 @@ impl Judge {
         terms::of_call(&request.spec.name, &request.arguments, &self.dirs, file)
     }
 
-    /// Returns what an approval of a call agrees to, and what can be remembered of it: nothing where it would be asked
-    /// about all the same.
+    /// Returns the terms of an approval of a call, and the permissions that it can include: none if the call would be
+    /// asked about all the same.
     fn terms(&self, request: &GateRequest) -> Terms {
         let tool = request.spec.name.as_str();
         let is_wary = self.is_wary(request);
@@ -411,7 +411,7 @@ impl Judge {
         Terms { hash, offers }
     }
 
-    /// Returns what looks files and programs up for commands that run in these directories, with these variables.
+    /// Returns the lookup of files and programs for commands that run in these directories, with these variables.
     fn lookup<'a>(&'a self, variables: Option<&'a Variables>, dirs: &'a AllowedDirs) -> Lookup<'a> {
         Lookup {
             rules: &self.environment,
@@ -508,7 +508,7 @@ impl Judge {
         if let Some(reason) = self.refusal(tool, analysis) {
             return Judged::by(Decision::Deny, Basis::Settings, reason);
         }
-        // Set where a rule yields to the sandbox, so that the command must run in it.
+        // Set if a rule yields to the sandbox, so that the command must run in it.
         let is_bound = Cell::new(false);
         let is_hidden = || {
             let is_hidden =
@@ -594,8 +594,8 @@ impl Judge {
             && (self.confined.is_some() || looks() || self.is_held(tool, command, dirs))
     }
 
-    /// Returns whether a command may run unasked in the read-only sandbox: the kernel enforces all of it, the programs are
-    /// the system's own, and none of them is run for its effect.
+    /// Returns whether a command may run without asking in the read-only sandbox: the kernel enforces all of it, the
+    /// programs are the system's own, and none of them is run for its effect.
     fn is_held(&self, tool: &str, command: &str, dirs: &AllowedDirs) -> bool {
         // A home directory in the allowed ones would not be hidden.
         let is_hidden = |home: &Path| !dirs.contains(home);
@@ -628,7 +628,7 @@ impl Judge {
                 let text = simple.words().collect::<Vec<_>>().join(" ");
                 let call = (text.as_str(), &arguments(&text));
                 let judged = self.judge_analysis(tool, call, (&simple, false), &dirs);
-                // What a part is given is known in the whole alone.
+                // The input of a part is known in the whole alone.
                 let judged = match whole.basis == Basis::ReadOnlySandbox
                     && judged.decision == Decision::Ask
                 {
@@ -679,7 +679,8 @@ impl Judge {
         None
     }
 
-    /// Returns what allows a command: what looks is allowed with what the patterns name, if its programs are known to
+    /// Returns the basis on which a command is allowed: one that only looks is allowed with what the patterns name, if
+    /// its programs are known to
     /// be those that run.
     fn allowing(&self, tool: &str, analysis: &Analysis, is_known: bool) -> Option<Basis> {
         let patterns = || self.allowed.iter().filter(|pattern| pattern.names(tool));
@@ -729,7 +730,7 @@ fn asks_outside(arguments: &Value) -> bool {
     arguments.get(OUTSIDE_SANDBOX) == Some(&Value::Bool(true))
 }
 
-/// Returns whether a command may send data out or write outside the directories, where no sandbox holds it: one that runs
+/// Returns whether a command may send data out or write outside the directories, if no sandbox holds it: one that runs
 /// code may do anything.
 fn leaves(analysis: &Analysis, dirs: &AllowedDirs, is_known: bool) -> bool {
     let commands = analysis.plain_effects().filter(|_| is_known);

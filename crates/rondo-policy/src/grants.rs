@@ -1,11 +1,11 @@
-//! What the user allowed without asking, for the rest of a session.
+//! Permissions that the user gave for the rest of a session.
 
 use crate::analysis::{AllowedDirs, Analysis, SimpleWords};
 use rondo_types::{Grant, GrantScope};
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
-/// What the user allowed. Clones share it, so that the gates of all turns of a session know of it at once.
+/// Permissions of the user. Clones share them, so that the gates of all turns of a session see them at once.
 #[derive(Debug, Clone, Default)]
 pub struct Grants(Arc<RwLock<Vec<Grant>>>);
 
@@ -31,11 +31,11 @@ const EXTENSIBLE: &[(&str, &[&str])] = &[
     ("yarn", &["test"]),
 ];
 
-/// Programs that change the files that their words name and nothing else. Further words are as safe where all of them
+/// Programs that change the files that their words name and nothing else. Further words are as safe if all of them
 /// lead to ordinary files inside the directories.
 const OF_FILES: [&str; 5] = ["cp", "ln", "mkdir", "mv", "touch"];
 /// Their options that take no value; with others it is not known which words are files. Those that copy all that is in a
-/// directory are not among them: nobody knows what names it has.
+/// directory are not among them: the names in it are not known.
 const OPTIONS_OF_FILES: [&str; 8] = ["-f", "-i", "-n", "-p", "-s", "-sf", "-v", "--"];
 /// Those that put each file into the last one if that is a directory.
 const INTO_DIRECTORY: [&str; 3] = ["cp", "ln", "mv"];
@@ -71,7 +71,7 @@ impl Grants {
         self.any_of(<[Grant]>::to_vec)
     }
 
-    /// Returns whether a call is allowed; `hash` is asked for only where one call was allowed exactly. What was allowed for
+    /// Returns whether a call is allowed; `hash` is asked for only if one call was allowed exactly. A permission for
     /// all calls of a tool counts if this is an `ordinary` one.
     pub(crate) fn allow_call(
         &self,

@@ -1,23 +1,23 @@
-//! What becomes of a command, on what basis, and why.
+//! Judgment of a command, with its basis and reason.
 
 use crate::rules::Decision;
 use rondo_types::AskReason;
 use std::fmt;
 
-/// What becomes of a command, and why.
+/// Judgment of a command, with its reason.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judged {
     /// The command.
     pub command: String,
-    /// What becomes of it.
+    /// Decision about the command.
     pub decision: Decision,
-    /// What decided so.
+    /// Basis of the decision.
     pub basis: Basis,
-    /// Why.
+    /// Reason of the decision.
     pub reason: String,
 }
 
-/// What decides what becomes of a command.
+/// Basis of a decision about a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Basis {
     /// The settings: the allowed and the disallowed tools, or the way commands run.
@@ -28,7 +28,7 @@ pub enum Basis {
     ReadOnlySandbox,
     /// The command runs in the sandbox, or asks to run outside of it.
     Sandbox,
-    /// What the user allowed at a question.
+    /// A grant that the user gave when asked.
     Grant,
     /// Text from outside was read.
     OutsideText,

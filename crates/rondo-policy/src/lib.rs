@@ -1,19 +1,19 @@
 //! Decides whether a call may run: the analysis of shell commands, the gate, and the environment of commands.
 //!
-//! Nothing here starts a process. A judgement reads directories, links and a repository's settings, and the
+//! Nothing here starts a process. A judgment reads directories, links and a repository's settings, and the
 //! gate lets the call run, asks about it or denies it.
 //!
 //! # Layout
 //! - `gate`: the gate, with the lists of allowed and disallowed tools; `question`: the words of its questions;
-//!   `judged`: what becomes of a command, and on what basis.
+//!   `judged`: the judgment of a command, and its basis.
 //! - [`analysis`]: parses a command and judges it as read-only, with effects, or unknown. The read-only
 //!   programs and their options are data in `analysis/tables.rs`; programs that run others are in
 //!   `analysis/wrappers.rs`.
 //! - [`rules`]: rules that users and projects write, and the denials that are built in.
 //! - `looking`: the calls that were allowed because they only look.
-//! - `read_only_sandbox`: the sandbox in which commands of the system run unasked, whatever their shape;
+//! - `read_only_sandbox`: the sandbox in which commands of the system run without asking, whatever their shape;
 //!   `analysis/read_only_sandbox.rs` tells which.
-//! - `answers`: the calls that tell nobody more than the answer could.
+//! - `answers`: the calls that reveal no more than the answer could.
 //! - `grants`: what the user allowed at a question, and which commands are safe to extend; `terms`: what an approval
 //!   agrees to.
 //! - `lookup`: whether a program's name leads to the program that is meant.

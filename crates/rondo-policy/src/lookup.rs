@@ -70,7 +70,7 @@ const SYSTEM: [&str; 9] = [
 /// The programs of a command, and where and with what they start.
 pub(crate) struct Lookup<'a> {
     pub(crate) rules: &'a CommandEnvironment,
-    /// The variables; those of this process where there are none.
+    /// The variables; those of this process if there are none.
     pub(crate) variables: Option<&'a Variables>,
     pub(crate) dirs: &'a AllowedDirs,
     pub(crate) settled: &'a Settled,
@@ -82,8 +82,9 @@ const SETTLED_MAX: usize = 256;
 /// Links, and where they lead.
 type Links = Vec<(PathBuf, PathBuf)>;
 
-/// What was found outside of the allowed directories with nothing inside them on its way, and is not looked for again but
-/// for its links: whoever can change what lies there could put a program or a library there that is not looked at either.
+/// Findings outside of the allowed directories, with nothing inside them on the way; only their links are checked
+/// again.
+/// Anyone who can change them could also put a program or a library there that is never checked.
 #[derive(Debug, Default)]
 pub(crate) struct Settled(Mutex<Outside>);
 
@@ -121,7 +122,7 @@ impl Settled {
         if let Some(links) = known.filter(|links| links.iter().all(leads)) {
             return Some(links);
         }
-        // The disk may take its time, with which no other judgement has to wait.
+        // The disk may take its time, with which no other judgment has to wait.
         let found = find();
         let mut outside = self.outside();
         outside.places.remove(place);
@@ -240,7 +241,7 @@ impl Lookup<'_> {
     }
 
     /// Returns the links on an absolute path's way if it lies outside of the allowed directories with nothing inside them on
-    /// that way, be it that nothing is there.
+    /// that way, also if nothing is there.
     fn links_outside(&self, path: &Path) -> Option<Links> {
         let (mut is_outside, mut links) = (true, Links::new());
         let way = unix::way_past(Path::new("/"), path, |at, target| {
@@ -249,7 +250,7 @@ impl Lookup<'_> {
         });
         let ends_outside = match way {
             Way::To(_) => true,
-            // What is not there yet may become a link, from which `..` leads anywhere.
+            // A missing file may become a link, from which `..` leads anywhere.
             Way::Ends(last) => {
                 let has_parents = path.components().any(|part| part == Component::ParentDir);
                 path.starts_with(&last) && !has_parents && !self.dirs.contains(path)

@@ -1,4 +1,4 @@
-//! What settings say of tools: `tool`, or `tool(words ...)` for commands that begin with these words.
+//! Patterns of calls in settings: `tool`, or `tool(words ...)` for commands that begin with these words.
 
 use crate::rules::names_tool;
 use std::slice;
@@ -34,7 +34,7 @@ pub struct PatternError(pub String);
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pattern {
     tool: String,
-    /// What a command begins with; `None` for the tool as such.
+    /// First words of a command; `None` for the tool as such.
     pub(crate) words: Option<Vec<String>>,
 }
 
@@ -70,7 +70,7 @@ impl Pattern {
         })
     }
 
-    /// Returns whether a command may be meant: whatever stands between its words.
+    /// Returns whether a command may be meant: whatever is between its words.
     pub(crate) fn may_mean(&self, words: &[&str]) -> bool {
         let Some((program, rest)) = self.words.as_ref().and_then(|words| words.split_first())
         else {

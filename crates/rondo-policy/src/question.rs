@@ -13,7 +13,7 @@ const LONG_COMMAND_BYTES: usize = 200;
 /// The longest program or reason that a question shows whole, in characters.
 const WORDS_CHARS_MAX: usize = 200;
 
-/// Returns what a person is asked: where, which programs, the whole call, and why.
+/// Returns the question to a person: where, which programs, the whole call, and why.
 pub(crate) fn question(
     tool: &str,
     dirs: &AllowedDirs,
@@ -23,7 +23,7 @@ pub(crate) fn question(
 ) -> String {
     let mut rest = arguments.clone();
     if let Some(fields) = rest.as_object_mut() {
-        // It stands in the first line.
+        // It is in the first line.
         fields.shift_remove("working_directory");
     }
     let command = ToolKind::Execute.command_line(arguments);
@@ -59,7 +59,7 @@ fn programs(analysis: &Analysis) -> String {
     }
 }
 
-/// Returns a text with its middle left out where it is long.
+/// Returns a text with its middle left out if it is long.
 pub(crate) fn shortened(text: &str) -> String {
     let parts = in_three(text, WORDS_CHARS_MAX);
     parts.map_or(text.to_owned(), |[begin, _, end]| format!("{begin}…{end}"))

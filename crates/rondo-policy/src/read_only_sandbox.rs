@@ -1,10 +1,10 @@
-//! The read-only sandbox in which commands of the system run unasked.
+//! The read-only sandbox in which commands of the system run without asking.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Says which tools run commands in the read-only sandbox, and whether the kernel enforces all of it.
+/// Tools that run commands in the read-only sandbox, and whether the kernel enforces all of it.
 ///
 /// Such a tool must look into [`LookingCalls`](crate::LookingCalls) for each call, and confine those that are noted there.
 #[derive(Clone)]

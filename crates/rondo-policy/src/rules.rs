@@ -1,8 +1,8 @@
 //! Rules: which calls are allowed, asked about or denied, as a user or a project writes them.
 //!
-//! Rules are plain data here; files of them are read by whoever has a reader of TOML. Where several rules fit a
+//! Rules are plain data here; a host with a reader of TOML reads their files. If several rules fit a
 //! call, the strictest one counts. A rule that allows must fit every part of a command that does more than look;
-//! one that asks or denies must fit any part, and is asked about where it cannot be told whether it does.
+//! one that asks or denies must fit any part, and needs approval if it may or may not fit.
 
 mod bounds;
 mod denials;
@@ -43,7 +43,7 @@ const TEXT_BYTES_MAX: usize = 1_000;
 /// The argument of file tools that names their file.
 pub(crate) const PATH_ARGUMENT: &str = "path";
 
-/// What becomes of a call that fits a rule, from the laxest to the strictest.
+/// Decision about a call that fits a rule, from the laxest to the strictest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Decision {
@@ -88,7 +88,7 @@ impl AnyOf {
     }
 }
 
-/// A rule as it is written. It needs a tool, a command or a path; where it has several of them, all must fit.
+/// A rule as it is written. It needs a tool, a command or a path; if it has several of them, all must fit.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RuleSpec {
@@ -109,16 +109,16 @@ pub struct RuleSpec {
     /// Hosts of pages that tools fetch: `docs.rs`, or `*.docs.rs` for those below it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<AnyOf>,
-    /// What becomes of the call.
+    /// Decision about the call.
     pub decision: Decision,
-    /// What becomes of a command of which it cannot be told whether it fits: it is asked about, or denied where this says so.
+    /// Decision about a command that may or may not fit: `ask` by default, or `deny`.
     /// Only for rules that deny.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub when_unclear: Option<Decision>,
-    /// What the model reads where the call is denied, and the person where it is asked about.
+    /// Message for the model if the call is denied, and for the person if it needs approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Commands, or paths where the rule has no command, that must fit it.
+    /// Commands, or paths if the rule has no command, that must fit it.
     #[serde(default, rename = "match", skip_serializing_if = "Vec::is_empty")]
     pub matches: Vec<String>,
     /// Those that must not.
@@ -149,7 +149,7 @@ impl RuleSpec {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Hosts {
     allowed: Vec<String>,
-    /// Of rules that ask or deny: nobody can be asked while a command runs.
+    /// Of rules that ask or deny: no question can be asked while a command runs.
     refused: Vec<String>,
 }
 
@@ -168,9 +168,9 @@ impl Hosts {
 pub struct RuleError {
     /// Its number in its list, from 1.
     pub number: usize,
-    /// Its id.
+    /// Id of the rule.
     pub id: Option<String>,
-    /// What is wrong, and what to do about it.
+    /// Description of the problem and its remedy.
     pub problem: String,
 }
 
@@ -197,8 +197,8 @@ pub struct RuleDirs<'a> {
     pub home: Option<&'a Path>,
 }
 
-/// What the user allowed for ever, as it is written: one command exactly, commands that begin with these words and are safe
-/// to extend so, or every call of a tool.
+/// Permanent grant of the user, as written: one exact command, commands that begin with these words and are safe
+/// to extend, or every call of a tool.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct GrantSpec {
@@ -207,7 +207,7 @@ pub struct GrantSpec {
     /// The words that commands begin with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub command: Vec<String>,
-    /// What one call runs, for people to read.
+    /// Shortened form of the granted call, for display.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs: Option<String>,
     /// SHA-256, in hex, of that call with its directory, variables and files: what counts.
@@ -227,21 +227,21 @@ pub struct Rules {
     grants: Vec<Grant>,
 }
 
-/// What the rules say about a call.
+/// Verdict of the rules about a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ruling {
-    /// What becomes of it.
+    /// Decision about the call.
     pub decision: Decision,
     /// The rule, for display: its id or text, and where it comes from.
     pub rule: String,
-    /// What the person or the model reads.
+    /// Message for the person or the model.
     pub reason: String,
-    /// Whether it holds where all calls are allowed, too.
+    /// Set if it holds even if all calls are allowed.
     pub holds_always: bool,
-    /// Whether the call fits the rule; otherwise that cannot be told.
+    /// Set if the call certainly fits the rule.
     pub is_certain: bool,
-    /// Whether a sandbox that hides the files of the rule is as good: the rule denies files, and whether the command reaches
-    /// them cannot be told.
+    /// Set if a sandbox that hides the files of the rule is as good: the rule denies files, and the command may or may
+    /// not reach them.
     pub yields_to_hiding: bool,
 }
 
@@ -252,7 +252,7 @@ impl Ruling {
     }
 }
 
-/// Returns whether a name in a rule or a setting means a tool: it is the tool's own, or what stands before a `*` at its
+/// Returns whether a name in a rule or a setting means a tool: it is the tool's own, or the text before a `*` at its
 /// end is how the tool's begins. `mcp__git` means all tools of that server.
 pub(crate) fn names_tool(name: &str, tool: &str) -> bool {
     if let Some(begin) = name.strip_suffix('*') {
@@ -310,7 +310,7 @@ impl Rules {
         Ok(())
     }
 
-    /// Takes what the user allowed for ever.
+    /// Adds the user's permanent permissions.
     ///
     /// # Errors
     /// When a bound is passed, or a grant says nothing that can be allowed.
@@ -331,7 +331,7 @@ impl Rules {
         Ok(())
     }
 
-    /// Returns what the user allowed for ever.
+    /// Returns the user's permanent permissions.
     #[must_use]
     pub fn grants(&self) -> &[Grant] {
         &self.grants
@@ -343,7 +343,7 @@ impl Rules {
         &self.rules
     }
 
-    /// Returns whether a rule is about files, so that a judgement looks at the disk.
+    /// Returns whether a rule is about files, so that a judgment looks at the disk.
     pub(crate) fn have_paths(&self) -> bool {
         self.rules.iter().any(|rule| rule.spec.path.is_some())
     }
@@ -395,7 +395,7 @@ impl Rules {
             .filter(|denial| !self.lifted.iter().any(|id| id == denial.id))
     }
 
-    /// Returns what the rules say about a call that runs no command.
+    /// Returns the decision of the rules about a call that runs no command.
     pub(crate) fn of_call(
         &self,
         spec: &ToolSpec,
@@ -422,8 +422,9 @@ impl Rules {
         rule.map(Rule::ruling)
     }
 
-    /// Returns what the rules that ask or deny say about a command. Those that yield to a sandbox that hides their files are
-    /// left out if `is_hidden` says so of the command.
+    /// Returns the decision of the rules that ask or deny about a command. Those that yield to a sandbox that hides
+    /// their files are
+    /// left out if `is_hidden` is true for the command.
     pub(crate) fn strict(
         &self,
         tool: &str,
@@ -452,8 +453,8 @@ impl Rules {
         all.min_by_key(|ruling| Reverse(ruling.weight()))
     }
 
-    /// Returns which hosts the commands of a tool may reach; nothing where no rule allows any. A rule that is for other
-    /// tools says nothing about them.
+    /// Returns the hosts that the commands of a tool may reach; nothing if no rule allows any. A rule that is for other
+    /// tools does not count.
     #[must_use]
     pub fn hosts(&self, tool: &str) -> Option<Hosts> {
         let is_meant = |rule: &&Rule| rule.spec.host.is_some() && rule.names(tool);
@@ -584,7 +585,7 @@ impl Rule {
         &self.spec
     }
 
-    /// Returns where it comes from.
+    /// Returns the origin of the rule.
     #[must_use]
     pub fn origin(&self) -> &str {
         &self.origin
@@ -621,7 +622,7 @@ impl Rule {
         shown::line(&parts.join(" "))
     }
 
-    /// Where the host cannot be told, a rule that restricts fits, and one that allows does not.
+    /// If the host is unknown, a rule that restricts fits, and one that allows does not.
     fn fits_page(&self, page: &Page) -> bool {
         let Some(hosts) = &self.spec.host else {
             return true;
@@ -654,7 +655,7 @@ impl Rule {
         }
     }
 
-    /// Returns what a rule that asks or denies says about a command.
+    /// Returns the decision of a rule that asks or denies about a command.
     fn strict(
         &self,
         (command, reached): (&str, &Reached),
@@ -695,7 +696,7 @@ impl Rule {
         })
     }
 
-    /// Says why it cannot be told whether a command fits.
+    /// Says why it is not known whether a command fits.
     fn doubt(&self, is_in_history: bool, is_within: bool) -> String {
         let subject = self.subject();
         match (is_in_history, is_within) {

@@ -1,4 +1,4 @@
-//! What an approval of a call agrees to: the call in its circumstances, as a hash, and what of it can be remembered.
+//! Terms of an approval: a hash of the call and its circumstances, and the grants that it can leave.
 
 use crate::analysis::{AllowedDirs, Analysis};
 use crate::grants::safe_prefix;
@@ -105,7 +105,7 @@ pub(crate) fn of_call(
     parts.end()
 }
 
-/// Returns what an approval of a command can also let run from then on, the narrowest first.
+/// Returns the permissions that an approval of a command can include from then on, the narrowest first.
 pub(crate) fn offers_of_command(
     tool: &str,
     (command, hash): (&str, &str),
@@ -146,7 +146,7 @@ pub(crate) fn grants(scopes: Vec<GrantScope>, despite_outside_text: bool) -> Vec
     scopes.into_iter().map(grant).collect()
 }
 
-/// Returns the hash of a file; none where there is none that can be read.
+/// Returns the hash of a file; `None` if there is none that can be read.
 fn content(path: &Path, is_read: bool) -> Option<Vec<u8>> {
     let file = unix::open_regular(path).ok()?;
     let about = file.metadata().ok()?;

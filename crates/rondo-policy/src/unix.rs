@@ -22,7 +22,7 @@ pub(crate) fn open_regular(path: &Path) -> io::Result<File> {
 /// The most links that are followed on the way to a file; the kernel's own bound.
 const LINKS_MAX: usize = 40;
 
-/// Where a path leads.
+/// Destination of a path.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     /// To this file or directory, named without links.
@@ -32,7 +32,7 @@ pub(crate) enum Way {
     /// Through what names something else in each process: its directory, its root, its open files. Such a path
     /// cannot be looked at for another process.
     Differs,
-    /// That cannot be told: a link that leads nowhere, a directory that may not be searched, too many links.
+    /// That is not known: a link that leads nowhere, a directory that may not be searched, too many links.
     Unknown,
 }
 
@@ -78,7 +78,7 @@ pub(crate) fn way_past(
                 continue;
             }
             b"/" => {
-                // The root is no link.
+                // The root is not a link.
                 at.push(part);
                 continue;
             }

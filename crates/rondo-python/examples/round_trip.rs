@@ -1,4 +1,4 @@
-//! What a call costs: `cargo run --example round_trip -p rondo-python`.
+//! Cost of a call: `cargo run --example round_trip -p rondo-python`.
 //!
 //! Measures the first call, which starts the interpreter, and the way of a short one there and back.
 

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 /// A function that a model may call.
 ///
-/// What `expr` stands in takes a Python expression. The results, as JSON:
+/// Functions of the session; `expr` stands for a Python expression. The results, as JSON:
 ///
 /// | function | result |
 /// |---|---|
@@ -35,13 +35,13 @@ pub enum Capability {
     EvalExpr,
     /// The exception that code raised last.
     GetLastException,
-    /// All there is to tell of a value at once; members without those that begin with an underscore.
+    /// All facts about a value at once; members without those that begin with an underscore.
     Inspect,
     /// Runs a cell.
     RunCode,
 }
 
-/// What the functions that only look may evaluate.
+/// Expressions that read-only functions may evaluate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Looks {
     /// Names, stored attributes, constant items of built-in containers, and constants. No code runs:
@@ -147,7 +147,7 @@ impl Capability {
             Self::GetLastException => json!({"type": "object", "properties": {}}),
             Self::ListGlobals => json!({"type": "object", "properties": {"all": {
                 "type": "boolean",
-                "description": "Whether to list modules and names that begin with an underscore too.",
+                "description": "Also list modules and names that begin with an underscore.",
             }}}),
             Self::RunCode => required("code", "Python code, of any number of lines."),
             _ => required("expr", "A Python expression."),
@@ -172,7 +172,7 @@ impl Capability {
         let text = |name: &str| match given.get(name).and_then(Value::as_str) {
             Some(text) if !text.trim().is_empty() => Ok(text),
             Some(_) => Err(format!("`{name}` is empty")),
-            None => Err(format!("`{name}` is missing, or no string")),
+            None => Err(format!("`{name}` is missing, or not a string")),
         };
         Ok(match (self, looks) {
             (Self::GetLastException, _) => json!({}),

@@ -21,7 +21,7 @@ impl Capture {
         }
     }
 
-    /// Shows what comes from here on, and what is kept already.
+    /// Shows the output from here on, and the part that is kept already.
     pub(crate) fn show_to(&mut self, live: LiveOutput) {
         for (stream, kept) in [
             (OutputStream::Stdout, &self.stdout),
@@ -105,12 +105,12 @@ impl BoundedOutput {
         self.cleaner.finish(&mut |text| kept.push(text));
     }
 
-    /// Returns what is kept by now, with the lines that may be drawn again.
+    /// Returns the output kept by now, with the lines that may be drawn again.
     fn so_far(&self) -> String {
         self.kept.text() + &self.cleaner.unfinished()
     }
 
-    /// Returns what can be shown now: a character that is split between pieces waits for its rest.
+    /// Returns the part that can be shown now: a character that is split between pieces waits for its rest.
     fn whole_characters(&mut self, bytes: &[u8]) -> Option<String> {
         self.partial.extend_from_slice(bytes);
         let whole = self.partial.len() - incomplete_tail(&self.partial);

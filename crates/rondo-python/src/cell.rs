@@ -11,26 +11,26 @@ use tokio_util::sync::CancellationToken;
 /// How a cell ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CellEnd {
-    /// The `repr` of the value of its last expression, at most 4,096 characters of it; none where
+    /// The `repr` of the value of its last expression, at most 4,096 characters of it; `None` if
     /// there is no such expression, or its value is `None`.
     pub value_repr: Option<String>,
-    /// Whether something of it is left out.
+    /// Set if something of it is left out.
     pub truncated: bool,
-    /// What was written to standard output, head and tail, since the end of the last cell.
+    /// Standard output since the end of the last cell, head and tail.
     pub stdout: String,
     /// And to standard error; at a terminal, both are in `stdout`, with what the terminal echoed.
     pub stderr: String,
-    /// What it raised. `SystemExit` is one of these: it does not end the session.
+    /// Exception that it raised. `SystemExit` is one of these: it does not end the session.
     pub exception: Option<Exception>,
-    /// Whether the cell itself called `exit()`, `quit()` or `sys.exit()`, and not a function it used.
+    /// Set if the cell itself called `exit()`, `quit()` or `sys.exit()`, and not a function it used.
     pub leaves: bool,
-    /// What was typed at its terminal and not read, at most about 20,000 bytes.
+    /// Input of its terminal that was not read, at most about 20,000 bytes.
     pub unread_input: Vec<u8>,
-    /// Whether something was typed at its terminal that is not among that.
+    /// Set if it read something that was typed at its terminal.
     pub has_read_input: bool,
-    /// Why it was interrupted, where it was.
+    /// Why it was interrupted, if it was.
     pub stopped: Option<Stop>,
-    /// Whether the interpreter is a new one because the last one was lost.
+    /// Set if the interpreter is a new one because the last one was lost.
     pub is_restarted: bool,
 }
 
@@ -53,7 +53,7 @@ impl Exception {
     }
 }
 
-/// Whether a cell can be run as it is.
+/// Completeness of a cell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Completeness {

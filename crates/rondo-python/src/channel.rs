@@ -95,7 +95,7 @@ impl Channel {
     }
 }
 
-/// Returns nothing where the descriptor was not ready after all.
+/// Returns nothing if the descriptor was not ready after all.
 pub(crate) fn unless_blocked<T>(result: io::Result<T>) -> io::Result<Option<T>> {
     match result {
         Ok(value) => Ok(Some(value)),

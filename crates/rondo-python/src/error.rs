@@ -11,16 +11,16 @@ pub enum SessionError {
     Start {
         /// The interpreter.
         program: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
-    /// The program that was started is no interpreter that can be used.
+    /// The program that was started is not an interpreter that can be used.
     #[error("`{program}` did not start as a Python interpreter: {said}", program = .program.display())]
     NotReady {
         /// The program.
         program: PathBuf,
-        /// What it said on standard error, or what became of it.
+        /// Its standard error, or the way it ended.
         said: String,
     },
     /// The directory is gone, or cannot be entered. Nothing was run elsewhere.
@@ -28,7 +28,7 @@ pub enum SessionError {
     Directory {
         /// The directory.
         directory: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
@@ -49,7 +49,7 @@ pub enum SessionError {
     Internal(String),
 }
 
-/// What every loss is told with.
+/// Addition to the message of every loss.
 pub(crate) const TOLD: &str = "; its variables are lost, and the next use starts a new interpreter";
 
 /// How an interpreter was lost, and what is left of what it did.
@@ -58,13 +58,13 @@ pub(crate) const TOLD: &str = "; its variables are lost, and the next use starts
 pub struct Loss {
     /// `the Python interpreter ended with exit code 3`.
     pub how: String,
-    /// Why it was ended, where it did not end by itself.
+    /// Why it was ended, if it did not end by itself.
     pub stopped: Option<Stop>,
-    /// What the call under way had written to standard output.
+    /// Standard output of the running call until then.
     pub stdout: String,
     /// And to standard error.
     pub stderr: String,
-    /// Whether it was lost before, while nothing ran: then the call under way did not begin.
+    /// Set if it was lost before, while nothing ran: then this call did not begin.
     pub is_earlier: bool,
 }
 
@@ -72,12 +72,12 @@ pub struct Loss {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Stop {
     /// Its time was over.
-    #[error("its time was over")]
+    #[error("its time limit passed")]
     Deadline,
     /// It was cancelled.
     #[error("it was cancelled")]
     Cancelled,
     /// The caller waits for it no more.
-    #[error("nobody waits for it any more")]
+    #[error("its result is no longer needed")]
     Unwanted,
 }

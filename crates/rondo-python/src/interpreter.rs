@@ -34,23 +34,23 @@ const HELPER: &str = concat!(
 
 /// How much output is read at a time, in bytes: what a pipe holds.
 const OUTPUT_PIECE_BYTES: usize = 64 << 10;
-/// How often a pipe is read after a reply. What was written before the reply is in the pipe by then,
-/// so this is more than enough; processes that write on would have it go on for ever.
+/// How often a pipe is read after a reply. Output before the reply is in the pipe by then,
+/// so this is more than enough; processes that write on would have it continue forever.
 const DRAIN_READS_MAX: usize = 32;
 /// How long the kernel may take to pass on what was written to a terminal.
 const TERMINAL_WAIT: Duration = Duration::from_millis(20);
 /// How long an interpreter that was killed may take to be gone.
 const EXIT_WAIT: Duration = Duration::from_secs(5);
-/// How much of standard error is told when the interpreter does not start, in bytes.
+/// How much of standard error is shown when the interpreter does not start, in bytes.
 const SAID_BYTES_MAX: usize = 2_000;
 
-/// What comes from an interpreter.
+/// Event of an interpreter.
 pub(crate) enum Event {
     /// A reply.
     Reply(Value),
     /// More output.
     Output(OutputStream, Vec<u8>),
-    /// What was written to the terminal, what it echoes too.
+    /// Output to the terminal, including its echo.
     Terminal(Vec<u8>),
     /// It is gone, or makes no sense any more.
     Lost,
@@ -64,7 +64,7 @@ pub(crate) struct Interpreter {
     stderr: Output,
     leash: Option<PipeWriter>,
     pub(crate) terminal: Option<Pty>,
-    /// Where it was started or sent last.
+    /// Current directory of the interpreter.
     pub(crate) directory: PathBuf,
     /// As `sys.version_info` has it.
     pub(crate) version: String,
@@ -178,7 +178,7 @@ impl Interpreter {
         }
     }
 
-    /// Reads what was written before the reply that just came.
+    /// Reads the output before the reply that just came.
     pub(crate) fn drain(&mut self, capture: &mut Capture) {
         self.stdout.drain(capture);
         self.stderr.drain(capture);
@@ -189,7 +189,7 @@ impl Interpreter {
         self.process.interrupt();
     }
 
-    /// Has a read look for signals that came just before it, as Python looks only before it reads and
+    /// Makes a read look for signals that came just before it, as Python looks only before it reads and
     /// when a signal comes meanwhile.
     pub(crate) fn wake(&self) {
         self.process.wake();
@@ -201,7 +201,7 @@ impl Interpreter {
         self.leash = None;
     }
 
-    /// Ends an interpreter that is lost, reads its last output, and returns what became of it.
+    /// Ends an interpreter that is lost, reads its last output, and returns how it ended.
     pub(crate) async fn end(&mut self, capture: &mut Capture) -> String {
         // One that ended by itself keeps its status.
         self.kill();
@@ -232,7 +232,7 @@ async fn of_terminal(terminal: &mut Option<Pty>) -> Vec<u8> {
 /// One output stream of the interpreter and of what it starts.
 struct Output {
     stream: OutputStream,
-    /// None once everybody who could write has closed it.
+    /// None once all writers have closed it.
     pipe: Option<Receiver>,
 }
 

@@ -12,54 +12,54 @@ use tokio::sync::oneshot;
 pub(crate) struct Job {
     pub(crate) request: Request,
     pub(crate) until: Until,
-    /// Where its end goes. Who drops the other side has it ended.
+    /// Receiver of the result. The job is interrupted if the other side is dropped.
     pub(crate) done: oneshot::Sender<Result<Done, SessionError>>,
 }
 
-/// What the helper is asked for.
+/// Request to the helper.
 pub(crate) struct Request {
     /// One of its operations.
     pub(crate) operation: &'static str,
     /// Its arguments, by their names.
     pub(crate) arguments: Value,
-    /// Where its output is shown.
+    /// Destination of live output.
     pub(crate) live: LiveOutput,
-    /// Whether what was written since the last request counts as its output; otherwise that stays
+    /// Counts output since the last request as its own; otherwise that stays
     /// for the next one.
     pub(crate) takes_earlier_output: bool,
-    /// Whether what is written meanwhile is its own; that of a look for the prompt is not.
+    /// Set if output meanwhile is its own; that of a look for the prompt is not.
     pub(crate) owns_output: bool,
-    /// The user's terminal, where the user runs it.
+    /// The user's terminal, if the user runs it.
     pub(crate) terminal: Option<CellTerminal>,
 }
 
-/// How a job ended whose interpreter goes on.
+/// How a job ended whose interpreter continues.
 #[derive(Debug)]
 pub(crate) struct Done {
     pub(crate) reply: Reply,
     pub(crate) texts: Texts,
-    /// What was typed at its terminal.
+    /// Input at its terminal.
     pub(crate) typed: Typed,
     /// Why it was stopped, if it was.
     pub(crate) stopped: Option<Stop>,
-    /// Whether it is the first in an interpreter that took the place of a lost one.
+    /// Set if it is the first in an interpreter that replaced a lost one.
     pub(crate) is_restarted: bool,
 }
 
-/// What was typed while a job ran.
+/// Input that was typed while a job ran.
 #[derive(Debug, Default)]
 pub(crate) struct Typed {
     pub(crate) unread: Vec<u8>,
     pub(crate) has_read: bool,
 }
 
-/// What the helper says.
+/// Reply of the helper.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Reply {
     pub(crate) id: u64,
     pub(crate) ok: bool,
-    /// What it found, where it is well.
+    /// Result, if it succeeded.
     pub(crate) result: Value,
     /// Otherwise the code of the failure, as the design names them.
     pub(crate) code: String,
@@ -67,6 +67,6 @@ pub(crate) struct Reply {
     pub(crate) details: Value,
     /// Why it was not done: the directory to go to first cannot be entered.
     pub(crate) directory_error: Option<i32>,
-    /// Whether it failed because it was interrupted.
+    /// Set if it failed because it was interrupted.
     pub(crate) interrupted: bool,
 }

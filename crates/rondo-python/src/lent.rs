@@ -15,7 +15,7 @@ const MARK_WAIT: Duration = Duration::from_secs(2);
 
 /// How long a read that may not have noticed a Ctrl-C waits until it is woken.
 const WAKE_EVERY: Duration = Duration::from_millis(50);
-/// How often it is woken after a Ctrl-C; the code may have taken it, and go on.
+/// How often it is woken after a Ctrl-C; the code may have taken it, and continue.
 const WAKES_MAX: u32 = 20;
 
 /// The terminal of the cell under way.
@@ -30,7 +30,7 @@ pub(crate) struct Lent {
     typed: usize,
 }
 
-/// What the user typed.
+/// Input of the user.
 pub(crate) enum FromPerson {
     Keys(Vec<u8>),
     Size(TerminalSize),
@@ -39,7 +39,7 @@ pub(crate) enum FromPerson {
 }
 
 impl Lent {
-    /// Lends an interpreter's terminal to a cell; none where it has none.
+    /// Lends an interpreter's terminal to a cell; `None` if it has none.
     pub(crate) fn new(mut person: CellTerminal, interpreter: Option<&Interpreter>) -> Option<Self> {
         let terminal = interpreter?.terminal.as_ref()?;
         terminal.set_usual();
@@ -53,7 +53,7 @@ impl Lent {
         })
     }
 
-    /// Returns what the interpreter writes behind the cell's output.
+    /// Returns the mark that the interpreter writes behind the cell's output.
     pub(crate) fn mark(&self) -> &str {
         &self.mark.text
     }
@@ -97,7 +97,7 @@ impl Lent {
         }
     }
 
-    /// Takes what was written to the terminal, and returns what was not written by the cell.
+    /// Takes the output of the terminal, and returns the part that the cell did not write.
     pub(crate) fn written(&mut self, bytes: &[u8], capture: &mut Capture) -> Vec<u8> {
         let (of_cell, after) = self.mark.take(bytes);
         capture.push(OutputStream::Stdout, &of_cell);
@@ -131,7 +131,7 @@ impl Lent {
     }
 }
 
-/// Waits for what comes from the person at a cell's terminal; for ever where there is none, or the
+/// Waits for what comes from the person at a cell's terminal; forever if there is none, or the
 /// terminal has no room.
 ///
 /// # Cancel safety
@@ -143,7 +143,7 @@ pub(crate) async fn from_person(lent: &mut Option<Lent>, has_room: bool) -> From
     }
 }
 
-/// Returns what is written past a terminal as one shows it that is set to pass everything on.
+/// Returns the output behind a terminal in the form of a terminal that is set to pass everything on.
 pub(crate) fn with_returns(bytes: &[u8]) -> Vec<u8> {
     let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
     lines.join(&b"\r\n"[..])

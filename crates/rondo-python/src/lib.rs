@@ -7,14 +7,14 @@
 //!
 //! # Layout
 //! - [`Session`]: one interpreter, started when it is first needed; callers take turns.
-//! - [`Settings`]: which interpreter, where, and its bounds.
+//! - [`Settings`]: the interpreter, its directory, and its bounds.
 //! - [`Capability`] and [`tools`]: the functions that a model may call.
 //! - [`CellEnd`], [`Completeness`]: for a prompt: the end of a cell, and whether a line is complete.
 //! - [`Session::restore`]: restores variables by running the cells of an earlier interpreter again.
 //! - `owner`: the task that owns the interpreter and runs one job after the other; `interpreter`: the
 //!   conversation; `process`: its process; `channel`, `frames`: framed messages; `capture`: bounded output; `unix`:
 //!   system calls.
-//! - `startup`: what the interpreter's start skips.
+//! - `startup`: the files that the interpreter's start skips.
 //! - `path`: the paths to values that can be inspected without running code.
 //! - `python/`: the helper inside the interpreter.
 //!
@@ -25,12 +25,12 @@
 //! that another child could inherit in the meantime, and no path that another process could connect
 //! to. Standard output and error are pipes that hold the user's output and nothing else.
 //!
-//! Where there is a supervisor, the interpreter runs under it: it ends what the interpreter started with it, and puts
+//! If there is a supervisor, the interpreter runs under it: it ends what the interpreter started with it, and puts
 //! it into a sandbox.
 //!
 //! A pipe whose other end only we have is sent over that socket, and the kernel is told to kill the
 //! interpreter's process group when it closes (`F_SETSIG`, Linux): so nothing is left behind even
-//! where we are killed while the interpreter is busy. Elsewhere (written, not tried) an interpreter
+//! if we are killed while the interpreter is busy. Elsewhere (written, not tried) an interpreter
 //! that is busy then ends when its code does.
 //!
 //! # Decisions

@@ -8,7 +8,7 @@ use rondo_types::{ToolError, ToolErrorCode, ToolOutcome, ToolOutput};
 use serde_json::{Map, Value, json};
 use std::error::Error as _;
 
-/// What is noted with the first result of an interpreter that took the place of a lost one, where
+/// Note with the first result of an interpreter that replaced a lost one, if
 /// the function's result has room for a note.
 const RESTARTED: &str =
     "a new interpreter was started, as the last one was lost: earlier variables are gone";
@@ -31,8 +31,8 @@ pub(crate) fn of(capability: Capability, ended: Result<Done, SessionError>) -> T
     }
 }
 
-/// Reads what became of code from what a model was told of it by `run_code` or `eval_expr`, as is
-/// recorded of a call. None where it did not run.
+/// Reads the outcome of code from what a model was told of it by `run_code` or `eval_expr`, as is
+/// recorded of a call. None if it did not run.
 #[must_use]
 pub fn ending_of(outcome: &ToolOutcome) -> Option<CellEnding> {
     let error = match outcome {

@@ -22,7 +22,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::sleep;
 
-/// How often code that is to end is interrupted. The first interrupt may come before the code has
+/// How often code that must end is interrupted. The first interrupt may come before the code has
 /// begun, or end a program that it waits for and not the code itself.
 const INTERRUPTED_EVERY: Duration = Duration::from_millis(100);
 
@@ -33,10 +33,10 @@ const LISTENER_PIECES_MAX: usize = 64;
 /// Ends when all senders of jobs are gone.
 pub(crate) struct Owner {
     settings: Settings,
-    /// Where the next job is to run.
+    /// Settings of the next job.
     live: Arc<Mutex<LiveSettings>>,
     jobs: mpsc::Receiver<Job>,
-    /// Changes when what runs is to be interrupted.
+    /// Changes when the running code must be interrupted.
     interrupts: watch::Receiver<u64>,
     interpreter: Option<Interpreter>,
     /// Output outside of jobs that had no listener.
@@ -45,14 +45,14 @@ pub(crate) struct Owner {
     listener: Listener,
     /// How the interpreter was lost, until it is reported.
     loss: Option<Loss>,
-    /// Whether the next interpreter takes the place of a lost one.
+    /// Set if the next interpreter replaces a lost one.
     was_lost: bool,
     requests: u64,
     /// How many interpreters were started.
     starts: Arc<AtomicU64>,
 }
 
-/// Takes what is written while no job is under way, as long as there is a listener.
+/// Receiver of output while no job is under way, as long as there is a listener.
 #[derive(Clone, Default)]
 pub(crate) struct Listener(Arc<Mutex<Option<mpsc::Sender<Vec<u8>>>>>);
 
@@ -82,9 +82,9 @@ impl Listener {
 struct Underway {
     id: u64,
     capture: Capture,
-    /// Whether what is written meanwhile is its own, or that of something else.
+    /// Set if output meanwhile is its own.
     owns_output: bool,
-    /// The terminal, where it has one.
+    /// The terminal, if it has one.
     lent: Option<Lent>,
     /// Why it was stopped, if it was.
     stopped: Option<Stop>,
@@ -173,7 +173,7 @@ impl Owner {
         let is_restarted = self.interpreter.is_none() && self.was_lost;
         self.take_place();
         tokio::select! {
-            // What is to end must not begin.
+            // Code that must end may not begin.
             biased;
             stop = told_to_stop(until, done, pending()) => return Err(SessionError::NotRun(stop)),
             started = self.started() => started?,
@@ -205,7 +205,7 @@ impl Owner {
         Ok(done)
     }
 
-    /// Takes where this job is to run.
+    /// Takes the directory for this job.
     fn take_place(&mut self) {
         let live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         self.settings.program.clone_from(&live.program);
@@ -218,7 +218,7 @@ impl Owner {
         Some(self.settings.directory.as_path()).filter(|it| it != here)
     }
 
-    /// Starts an interpreter where there is none.
+    /// Starts an interpreter if there is none.
     async fn started(&mut self) -> Result<(), SessionError> {
         if self.interpreter.is_none() {
             self.interpreter = Some(Interpreter::start(&self.settings).await?);
@@ -328,7 +328,7 @@ impl Owner {
         }
     }
 
-    /// What a cell left behind may write to the terminal when that is no other cell's.
+    /// Output that a cell left behind, and that may be written to the terminal if it belongs to no other cell.
     fn written(&mut self, at: &mut Underway, bytes: Vec<u8>) {
         let others = match &mut at.lent {
             Some(lent) => lent.written(&bytes, &mut at.capture),
@@ -363,7 +363,7 @@ impl Owner {
         }
         self.take_late(OutputStream::Stdout, &late);
         let reply: Reply = serde_json::from_value(frame)
-            .map_err(|err| SessionError::Internal(format!("the reply makes no sense: {err}")))?;
+            .map_err(|err| SessionError::Internal(format!("the reply is malformed: {err}")))?;
         Ok(Done {
             reply,
             texts: at.capture.into_texts(),
@@ -405,7 +405,7 @@ fn is_for(frame: &Value, id: u64) -> bool {
     frame.get("id").and_then(Value::as_u64) == Some(id)
 }
 
-/// Waits for ever where there is no interpreter.
+/// Waits forever if there is no interpreter.
 async fn next(interpreter: &mut Option<Interpreter>) -> Event {
     match interpreter {
         Some(interpreter) => interpreter.next().await,

@@ -11,8 +11,8 @@ use std::str::Chars;
 const PATH_BYTES_MAX: usize = 4 << 10;
 /// The most attributes and items of a path.
 const STEPS_MAX: usize = 64;
-/// What is said of everything else.
-const REFUSED: &str = "a look runs no code, so that nobody needs to approve it: give a name with \
+/// Message about all other expressions.
+const REFUSED: &str = "this runs no code and needs no approval: give a name with \
      its attributes and constant items, such as `a.b[0]['key']`; `eval_expr` evaluates any expression";
 
 /// Reads `name`, `name.attribute`, `name['key']`, `name[-1]`, `name[1:5]`, and constants.
@@ -31,7 +31,7 @@ struct Reading<'a> {
     rest: Peekable<Chars<'a>>,
 }
 
-/// What is not understood is `None`.
+/// Parsers return `None` for unknown forms.
 impl Reading<'_> {
     fn path(&mut self) -> Option<Vec<Value>> {
         let mut steps = vec![self.start()?];
@@ -63,7 +63,7 @@ impl Reading<'_> {
         })
     }
 
-    /// What stands within square brackets, and the closing one.
+    /// Content of square brackets, and the closing one.
     fn item(&mut self) -> Option<Value> {
         let mut parts = vec![self.index_unless(&[':', ']'])?];
         loop {
@@ -122,7 +122,7 @@ impl Reading<'_> {
                 c => text.push(c),
             }
         }
-        // Three quotes begin another kind of text, and a neighbour is joined to it.
+        // Three quotes begin another kind of text, and a neighbor is joined to it.
         let is_alone = !matches!(self.rest.peek(), Some('\'' | '"'));
         is_alone.then(|| Value::from(text))
     }

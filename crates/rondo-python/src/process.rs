@@ -26,7 +26,7 @@ pub(crate) struct StartedInterpreter {
 pub(crate) enum Process {
     /// Under a supervisor, which ends it with us.
     Supervised(SupervisedProcess),
-    /// Where there is no supervisor.
+    /// A process without a supervisor.
     Own(OwnChild),
 }
 
@@ -60,7 +60,7 @@ impl Streams {
 }
 
 /// Starts an interpreter that runs `bootstrap`, with the other end of the socket as its standard
-/// input. A sandbox needs a supervisor; without one, it is started as a child of ours where none can be had.
+/// input. A sandbox needs a supervisor; without one, it is started as a child of ours if none is available.
 pub(crate) async fn start(
     settings: &Settings,
     startup: &Startup,
@@ -104,7 +104,7 @@ async fn start_supervised(
         arguments: vec!["-c".into(), bootstrap.into()],
         directory: settings.directory.clone(),
         sandbox: settings.sandbox.clone(),
-        // What a person starts to go on by itself, such as a browser, does.
+        // A process that a person starts to continue by itself, such as a browser, does.
         leaves_detached: settings.has_terminal,
     };
     let variables = startup.all_variables_from_env(&settings.withheld);
@@ -124,7 +124,7 @@ impl Process {
     /// Cancel safe.
     pub(crate) async fn exited(&mut self) {
         match self {
-            // Where its supervisor is gone, it is too.
+            // If its supervisor is gone, it is too.
             Self::Supervised(process) => drop(process.exited().await),
             Self::Own(own) => loop {
                 own.exits.recv().await;
@@ -187,7 +187,7 @@ impl Process {
     }
 }
 
-/// What a shell adds to the number of a signal.
+/// Offset that a shell adds to the number of a signal.
 const SIGNALLED: i32 = 128;
 
 impl Drop for Process {

@@ -9,9 +9,9 @@ use rondo_core::redact::Secrets;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// What stands before an object's address in its `repr`.
+/// Text before an object's address in its `repr`.
 const ADDRESS: &str = " at 0x";
-/// What stands before the number of a cell or an expression, where an exception names it.
+/// Text before the number of a cell or an expression that an exception names.
 const SOURCES: [&str; 2] = ["<cell ", "<expression "];
 
 /// A cell that ran in an earlier interpreter.
@@ -25,7 +25,7 @@ pub struct RecordedCell {
     pub changed: Option<CodeChange>,
     /// How it ended; `None` if its end is not recorded.
     pub ending: Option<CellEnding>,
-    /// Whether it read what the user typed.
+    /// Set if it read input of the user.
     pub has_read_input: bool,
     /// How long it may run.
     pub timeout: Option<Duration>,
@@ -34,7 +34,7 @@ pub struct RecordedCell {
 /// How cells are run again. The default skips those that are unlikely to run as they did.
 #[derive(Debug, Clone, Default)]
 pub struct RestoreOptions {
-    /// Whether to run also cells that were interrupted, that ended their interpreter, that read input, or
+    /// Runs also cells that were interrupted, that ended their interpreter, that read input, or
     /// whose end is not recorded.
     pub force: bool,
     /// The secrets that were redacted from the recorded values.
@@ -52,18 +52,18 @@ pub struct Restoration {
     pub repeated: Vec<u32>,
     /// The cells that were not restored, in order.
     pub not_restored: Vec<NotRestored>,
-    /// Whether the interpreter ended, and everything restored with it.
+    /// Set if the interpreter ended, and everything restored with it.
     pub is_lost: bool,
-    /// Whether restoring was stopped before the last cell.
+    /// Set if restoring was stopped before the last cell.
     pub is_stopped: bool,
 }
 
 /// A cell whose effects on variables were not restored.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotRestored {
-    /// Its number.
+    /// Number of the cell.
     pub number: u32,
-    /// Why.
+    /// Reason for which it was not restored.
     pub why: Why,
 }
 
@@ -102,7 +102,7 @@ pub enum Why {
     Raises {
         /// How it ended then.
         then: String,
-        /// What it raised.
+        /// Exception that it raised now.
         now: String,
     },
     /// It first raised an exception, and now none.

@@ -62,7 +62,7 @@ impl Session {
         &self.settings
     }
 
-    /// Has what is run from here on be run in another directory, by absolute path. What runs is left
+    /// Changes the directory of later code, given by absolute path. Running code stays
     /// where it is; the variables stay. `program` is the interpreter that would be started there.
     ///
     /// Code may go elsewhere by itself (`os.chdir`), and stays there until this names a directory that is
@@ -72,8 +72,8 @@ impl Session {
         *live = LiveSettings { program, directory };
     }
 
-    /// Returns what threads and children write from here on while no cell and no call runs, as it
-    /// comes. It is not part of the next cell then; what comes once the receiver is gone is.
+    /// Returns the output that threads and children write from here on while no cell and no call runs, as it
+    /// comes. It is not part of the next cell then; output that comes once the receiver is gone is.
     #[must_use]
     pub fn late_output(&self) -> mpsc::Receiver<Vec<u8>> {
         self.listener.listen()
@@ -117,12 +117,12 @@ impl Session {
         outcome::of(capability, self.ask(request, until).await)
     }
 
-    /// Runs a cell: any number of lines, whose last expression's value is its own. `await` may stand
+    /// Runs a cell: any number of lines, whose last expression's value is its own. `await` may be
     /// outside of functions.
     ///
     /// # Errors
-    /// When the interpreter cannot be started, or was lost meanwhile or before. What the code raises
-    /// is no error.
+    /// When the interpreter cannot be started, or was lost meanwhile or before. An exception of the code
+    /// is not an error.
     pub async fn run_cell(
         &self,
         code: &str,
@@ -133,7 +133,7 @@ impl Session {
     }
 
     /// Runs a cell as [`Self::run_cell`], at the user's terminal: it may read what the user types.
-    /// What it writes, `live` is given as for a terminal that is set to pass everything on. Without
+    /// Its output goes to `live` as for a terminal that is set to pass everything on. Without
     /// [`Settings::has_terminal`], the cell has an empty standard input all the same.
     ///
     /// # Errors
@@ -201,8 +201,8 @@ impl Session {
         Ok(told.state)
     }
 
-    /// Returns what the name or the attribute at the end of a text may become: at most 256 names,
-    /// sorted, with all that stands before the last dot. Calls nothing.
+    /// Returns completions for the name or the attribute at the end of a text: at most 256 names,
+    /// sorted, with all that is before the last dot. Calls nothing.
     ///
     /// # Errors
     /// As [`Self::run_cell`], and when an object takes longer to list its attributes than a person
@@ -249,14 +249,14 @@ impl Session {
         Ok(told.globals.into_iter().map(|it| it.name).collect())
     }
 
-    /// Returns how many interpreters were started so far: where it is the same as before, nothing was
+    /// Returns how many interpreters were started so far: if it is the same as before, nothing was
     /// lost meanwhile that is not told by the next use.
     #[must_use]
     pub fn interpreters_started(&self) -> u64 {
         self.starts.load(Ordering::Relaxed)
     }
 
-    /// Has an interpreter there, though one was lost.
+    /// Makes sure that there is an interpreter, though one was lost.
     ///
     /// # Errors
     /// When it cannot be started.
@@ -334,7 +334,7 @@ impl fmt::Debug for Session {
     }
 }
 
-/// What the helper tells of a cell.
+/// Result of a cell from the helper.
 #[derive(Deserialize)]
 struct CellResult {
     value_repr: Option<String>,
@@ -348,6 +348,6 @@ fn read<T: DeserializeOwned>(reply: Reply) -> Result<T, SessionError> {
     if !reply.ok {
         return Err(SessionError::Internal(reply.message));
     }
-    let odd = |err| SessionError::Internal(format!("the reply makes no sense: {err}"));
+    let odd = |err| SessionError::Internal(format!("the reply is malformed: {err}"));
     serde_json::from_value(reply.result).map_err(odd)
 }

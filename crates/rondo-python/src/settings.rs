@@ -6,7 +6,7 @@ use rondo_sandbox::SandboxSpec;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// What an interpreter is called.
+/// Default program of an interpreter.
 const PROGRAM: &str = "python3";
 
 /// Which interpreter a session has, and what bounds it.
@@ -14,26 +14,26 @@ const PROGRAM: &str = "python3";
 pub struct Settings {
     /// The interpreter, by absolute path: Python 3.9 or later.
     pub program: PathBuf,
-    /// Where it runs; absolute. Modules there can be imported.
+    /// Working directory; absolute. Modules there can be imported.
     pub directory: PathBuf,
     /// Environment variables that it does not get, such as keys.
     pub withheld: Vec<String>,
-    /// What is kept of each of the two output streams of a call, head and tail, in bytes.
+    /// Bytes that are kept of each of the two output streams of a call, head and tail.
     pub output_bytes_max: usize,
     /// How long the interpreter may take to start.
     pub start_timeout: Duration,
-    /// How long code may go on after it was interrupted, before its interpreter is ended.
+    /// How long code may continue after it was interrupted, before its interpreter is ended.
     pub interrupt_grace: Duration,
-    /// Whether it has a terminal of its own, which [`crate::Session::run_cell_at_terminal`] needs. What a person starts
-    /// there in a process group of its own goes on when the interpreter ends; otherwise everything ends with it.
+    /// Gives it a terminal of its own, which [`crate::Session::run_cell_at_terminal`] needs. Processes that a person
+    /// starts there in a group of their own continue when the interpreter ends; otherwise everything ends with it.
     pub has_terminal: bool,
-    /// What is started as its supervisor, which ends what it leaves. Without one, its process group is ended.
+    /// Supervisor program, which ends the processes it leaves. Without one, its process group is ended.
     pub supervisor: Option<SupervisorCommand>,
-    /// What it may reach; everything where there is nothing. Needs a supervisor.
+    /// Limits of its access; `None` for no limits. Needs a supervisor.
     pub sandbox: Option<SandboxSpec>,
 }
 
-/// What of a session's settings changes while it lives.
+/// Settings of a session that change while it lives.
 #[derive(Debug, Clone)]
 pub(crate) struct LiveSettings {
     pub(crate) program: PathBuf,

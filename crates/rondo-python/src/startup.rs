@@ -12,13 +12,13 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Where modules are searched before those of the interpreter.
+/// Variable with directories of modules that precede those of the interpreter.
 const MODULES: &str = "PYTHONPATH";
-/// Says that the user's own modules are not used.
+/// Turns off the user's own modules.
 const NO_USER_SITE: &str = "PYTHONNOUSERSITE";
-/// Where the user's own modules are, instead of in the home directory.
+/// Variable with the directory of the user's own modules, instead of the home directory.
 const USER_BASE: &str = "PYTHONUSERBASE";
-/// What else names a place that code is taken from. The last two are macOS's.
+/// Further variables that name a place of code. The last two are macOS's.
 const PLACES: [&str; 5] = [
     "PYTHONHOME",
     "PYTHONPLATLIBDIR",
@@ -27,12 +27,12 @@ const PLACES: [&str; 5] = [
     "__PYVENV_LAUNCHER__",
 ];
 
-/// What differs from our own environment while the interpreter starts.
+/// Differences from our own environment while the interpreter starts.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Startup {
     /// Variables that have another value, or none.
     pub(crate) variables: BTreeMap<&'static str, Option<OsString>>,
-    /// What code of the session finds first in `sys.path`, after the working directory.
+    /// First entries of `sys.path` for code of the session, after the working directory.
     paths: Vec<String>,
     /// The variables as that code finds them.
     restored: BTreeMap<&'static str, Option<String>>,
@@ -105,7 +105,7 @@ impl Startup {
             .collect()
     }
 
-    /// Returns what stands before the helper: the same as names of Python's.
+    /// Returns the text before the helper: the same as names of Python's.
     pub(crate) fn preamble(&self) -> String {
         let restored: BTreeMap<_, _> = self
             .restored
@@ -146,7 +146,7 @@ pub(crate) fn is_outside(place: &Path, directory: &Path) -> bool {
     !holds(directory, place) && !holds(&directory_real, &real_of_nearest(place))
 }
 
-/// What does not exist yet may be made later, so that its nearest directory counts.
+/// A missing path may be created later, so its nearest directory counts.
 fn real_of_nearest(place: &Path) -> PathBuf {
     for ancestor in place.ancestors() {
         if let Ok(real) = fs::canonicalize(ancestor) {

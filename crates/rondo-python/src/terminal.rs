@@ -27,12 +27,12 @@ pub struct TerminalSize {
     pub columns: u16,
 }
 
-/// Where a person sits who runs a cell. The cell has a terminal then, as any program has: what is typed
-/// is its standard input, control characters too, and what it writes is all of its standard output, as
+/// Terminal of a person who runs a cell. The cell has a terminal then, as any program has: typed text
+/// is its standard input, control characters too, and its output is all of its standard output, as
 /// it is meant for a terminal.
 #[derive(Debug)]
 pub struct CellTerminal {
-    /// What is typed.
+    /// Typed input.
     pub keys: mpsc::Receiver<Vec<u8>>,
     /// How large the terminal is, which is followed.
     pub size: watch::Receiver<TerminalSize>,
@@ -44,7 +44,7 @@ pub struct CellTerminal {
 pub(crate) struct Pty {
     written: Receiver,
     keys: Sender,
-    /// The interpreter's end once more, as one that never waits. While it is open, nobody finds the
+    /// The interpreter's end once more, as one that never waits. While it is open, no reader finds the
     /// terminal hung up.
     slave: OwnedFd,
     usual: Termios,
@@ -85,7 +85,7 @@ impl Pty {
         self.outbox.len() < OUTBOX_BYTES_MAX
     }
 
-    /// Takes what was typed and not read.
+    /// Takes the typed bytes that were not read.
     pub(crate) fn take_unread(&mut self) -> Vec<u8> {
         let mut unread = unix::take_unread(&self.slave, &self.usual, UNREAD_BYTES_MAX);
         unread.append(&mut self.outbox);
@@ -120,10 +120,10 @@ impl Pty {
     }
 }
 
-/// Finds where a cell's output ends: the interpreter writes the mark behind it.
+/// Search for the end of a cell's output: the interpreter writes the mark behind it.
 pub(crate) struct Mark {
     pub(crate) text: String,
-    /// What may be the beginning of it.
+    /// Possible beginning of it.
     held: Vec<u8>,
     pub(crate) is_found: bool,
 }
@@ -163,7 +163,7 @@ impl Mark {
         (std::mem::replace(&mut self.held, rest), Vec::new())
     }
 
-    /// Returns what was held back.
+    /// Returns the bytes that were held back.
     pub(crate) fn into_held(self) -> Vec<u8> {
         self.held
     }

@@ -37,7 +37,7 @@ impl Tool for PythonTool {
         self.capability.spec()
     }
 
-    /// Code is interrupted when the call is cancelled; its interpreter is ended where it takes no
+    /// Code is interrupted when the call is cancelled; its interpreter is ended if it takes no
     /// notice.
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
         // The driver fires the token when the call's time is over.

@@ -94,7 +94,7 @@ pub(crate) fn kill(leader: u32) {
     tell_group(leader, Signal::KILL);
 }
 
-/// The interpreter leads a process group, but until its helper has made that group, and where the
+/// The interpreter leads a process group, but until its helper has made that group, and if the
 /// user's code has left it, there is only the process.
 fn tell_group(leader: u32, signal: Signal) {
     let Some(leader) = pid(leader) else {
@@ -170,7 +170,7 @@ pub(crate) fn is_interrupt(terminal: &OwnedFd) -> bool {
     tcgetattr(terminal).is_ok_and(|it| it.local_modes.contains(needed))
 }
 
-/// Takes the input that nobody read, at most `bytes_max` of it, an unfinished line too, and throws away
+/// Takes the unread input, at most `bytes_max` of it, an unfinished line too, and throws away
 /// the rest.
 pub(crate) fn take_unread(terminal: &OwnedFd, usual: &Termios, bytes_max: usize) -> Vec<u8> {
     let mut raw = usual.clone();

@@ -1,9 +1,9 @@
-//! A host whose sessions outlive it. What it asks, another process may answer, and who listens goes on where
+//! A host whose sessions outlive it. What it asks, another process may answer, and who listens continues where
 //! they were:
 //!
 //! ```text
 //! host ask QUESTION          begins a session and prints its answer
-//! host answer SESSION        lets the calls run that the session asks about, and carries on what was cut off
+//! host answer SESSION        lets the calls run that the session asks about, and continues what was cut off
 //! host listen SESSION CURSOR prints what came after the cursor
 //! ```
 

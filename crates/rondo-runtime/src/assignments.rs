@@ -5,7 +5,7 @@
 
 use crate::secrets::KeyNames;
 
-/// What stands where a key stood.
+/// Replacement of a key.
 const MARK: &str = "[redacted]";
 
 /// A line without the keys in it.
@@ -17,7 +17,7 @@ pub struct Masked {
     pub keys: Vec<String>,
 }
 
-/// Takes the keys out of a line of the shell. What is no key by itself, as in `X_TOKEN=$(pass x)`, stays.
+/// Takes the keys out of a line of the shell. A value that is not a key by itself, as in `X_TOKEN=$(pass x)`, stays.
 pub fn mask(line: &str, names: &KeyNames) -> Masked {
     let mut masked = Masked {
         line: String::with_capacity(line.len()),
@@ -38,7 +38,7 @@ pub fn mask(line: &str, names: &KeyNames) -> Masked {
             }
             continue;
         }
-        // What follows within a name is no name.
+        // The rest of a name is not a name of its own.
         let length = match name_length(rest) {
             0 => c.len_utf8(),
             length => length,
@@ -102,11 +102,11 @@ fn is_expanded(word: &str) -> bool {
 struct Word {
     /// Its bytes in the line.
     length: usize,
-    /// What it stands for.
+    /// Name of the assigned variable.
     key: String,
 }
 
-/// Reads the word at the beginning of a text, which stands in quotes of that kind itself.
+/// Reads the word at the beginning of a text, which is in quotes of that kind itself.
 fn word(text: &str, outer: Option<char>) -> Word {
     let mut key = String::new();
     let mut quote = None;

@@ -18,7 +18,7 @@ use rondo_types::{NanoUsd, SessionId};
 use std::sync::Arc;
 use tokio::task::spawn_blocking;
 
-/// Returns the budget that the settings set; none where they set none. `store` is where the session is kept.
+/// Returns the budget that the settings set; none if they set none. `store` is where the session is kept.
 ///
 /// # Errors
 /// When a budget is in money and a model's price is not known, or the journal cannot be opened.
@@ -36,7 +36,7 @@ pub(crate) fn of(
             check_price(model)?;
         }
     }
-    // What is not kept counts all the same.
+    // Usage that is not kept counts all the same.
     let store = match store.filter(|it| !it.is_in_memory()) {
         Some(store) => store.clone(),
         None => sessions::open(settings)?,
@@ -83,7 +83,7 @@ fn check_price(model: &ModelTarget) -> Result<()> {
         return Ok(());
     }
     let name = model.full_name();
-    let message = format!("the budget cannot be kept: the price of `{name}` is not known");
+    let message = format!("the budget cannot be enforced: the price of `{name}` is not known");
     Err(SetupError::new(SetupErrorKind::Config, message).hint(format!(
         "set `input_usd` and `output_usd` (for a million tokens) under `[models.\"{name}\"]` in the configuration, or set budgets in tokens, such as `max_daily_tokens`"
     )))
@@ -103,7 +103,7 @@ impl Budgets for SharedBudget {
             project: self.project.clone(),
             day: today(),
         };
-        // What a request uses is counted in each scope, whichever has a limit.
+        // The usage of a request is counted in each scope, whichever has a limit.
         for scope in BudgetScope::ALL {
             if let Err(err) = self.count_before(scope, &place).await {
                 tracing::warn!(%err, "what was used before there was a budget is not counted");
@@ -153,9 +153,9 @@ impl SharedBudget {
     }
 }
 
-/// Returns what the records say was used in a scope.
+/// Returns the recorded usage in a scope.
 fn recorded(store: &Store, scope: BudgetScope, place: &BudgetPlace) -> Result<UsageSum> {
-    // What is recorded in a file from elsewhere was not used here.
+    // Usage recorded in a file from elsewhere is not of this user.
     let of_today = || usage_of(store, UsageBy::Project, midnight(), |info| !info.imported);
     Ok(match scope {
         BudgetScope::Session => of_one(store, &place.root)?,

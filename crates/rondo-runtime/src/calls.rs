@@ -24,7 +24,7 @@ const LOOKED_AT_MAX: usize = 1000;
 /// The bound on a directory's name, in bytes; a file name has room for more.
 const NAME_MAX: usize = 128;
 
-/// What the names of directories begin with that stand for ids which are no names.
+/// Prefix of the names of directories of ids that cannot be file names.
 const HASHED: &str = "%";
 
 /// Returns the directory of a session's commands. An id that is not a plain name, as an import may bring, is

@@ -30,25 +30,25 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tokio::sync::mpsc::Sender;
 
-/// The bound on what goes along with one question, in commands.
+/// The bound on the commands that go along with one question.
 pub const ATTACHED_MAX: usize = 64;
 /// Bytes of a cell's code that are kept; a longer one cannot be run again.
 pub const CODE_BYTES_MAX: usize = 1 << 20;
 /// Bytes of each output stream of a cell that are kept, half of them its end.
 const STREAM_BYTES_MAX: usize = 4 << 10;
 
-/// What stands for the output of a program that used the whole screen.
-const WHOLE_SCREEN: &str = "[it used the whole screen; what it drew there is left out]";
+/// Replacement of the output of a program that used the whole screen.
+const WHOLE_SCREEN: &str = "[it used the full screen; its drawing is left out]";
 
-/// Which records tell of code that ran in the interpreter that there is.
+/// Records of code that ran in the current interpreter.
 #[derive(Debug, Default)]
 pub struct Presence {
     /// Which interpreter that is, from 1.
     interpreter: u64,
-    /// First and last places of each session, in the order in which they were added. What follows on
-    /// the last ones is joined to them.
+    /// First and last places of each session, in the order in which they were added. A range that follows
+    /// the last one is joined to it.
     ranges: HashMap<SessionId, Vec<(Seq, Seq)>>,
-    /// What ran in an interpreter of before, and again in this one.
+    /// Cells that ran in an earlier interpreter, and again in this one.
     repeated: HashSet<(SessionId, Seq)>,
 }
 
@@ -66,19 +66,19 @@ impl Presence {
         true
     }
 
-    /// Says that nothing ran in it, or that it is lost.
+    /// Marks the interpreter as empty or lost.
     pub fn forget(&mut self) {
         self.ranges.clear();
         self.repeated.clear();
     }
 
-    /// Says that what these records tell of ran in it again.
+    /// Records that the code of these records ran in it again.
     pub fn repeat(&mut self, session: &SessionId, seqs: impl IntoIterator<Item = Seq>) {
         let named = seqs.into_iter().map(|seq| (session.clone(), seq));
         self.repeated.extend(named);
     }
 
-    /// Says that what these records tell of ran in it.
+    /// Records that the code of these records ran in it.
     pub fn add(&mut self, session: &SessionId, first: Seq, last: Seq) {
         let ranges = self.ranges.entry(session.clone()).or_default();
         match ranges.last_mut() {
@@ -88,7 +88,7 @@ impl Presence {
         }
     }
 
-    /// Returns whether it ran in it. Up to `lost_at`, the records tell of one that was lost.
+    /// Returns whether it ran in it. Up to `lost_at`, the records are of one that was lost.
     pub fn holds(&self, session: &SessionId, seq: Seq, lost_at: Seq) -> bool {
         let ranges = self.ranges.get(session).map(Vec::as_slice);
         let within = |(first, last): &(Seq, Seq)| *first <= seq && seq <= *last;
@@ -101,12 +101,12 @@ impl Presence {
 pub struct KeptShell {
     /// The shell.
     pub shell: Shell,
-    /// Where it is; none where the host started it by itself.
+    /// Its directory and environment; `None` if the host started it by itself.
     workdir: Option<Workdir>,
     state_dir: Option<PathBuf>,
     /// Keys that were typed into it, or that it exports.
     secrets: Mutex<Secrets>,
-    /// Who shows what its terminal gets.
+    /// Listener to the output of its terminal.
     watcher: Mutex<Option<Sender<TerminalEvent>>>,
 }
 
@@ -197,13 +197,13 @@ impl fmt::Debug for KeptShell {
 impl Drop for KeptShell {
     fn drop(&mut self) {
         if let Some(dir) = &self.state_dir {
-            // What is left says nothing to the user.
+            // A directory left behind does not concern the user.
             let _ = std::fs::remove_dir_all(dir);
         }
     }
 }
 
-/// Returns what the agent reads of a command, which goes along with the next question.
+/// Returns the part for the agent about a command, which goes along with the next question.
 #[must_use]
 pub fn shell_part(command: &str, end: &CommandEnd) -> Part {
     let (code, output) = (end.exit_code, shell_output(end));
@@ -211,7 +211,8 @@ pub fn shell_part(command: &str, end: &CommandEnd) -> Part {
     Part::text(format!("\n\n{text}"))
 }
 
-/// Returns what a command printed. What an editor or a pager drew on the whole screen is left out, and a line says so.
+/// Returns the output of a command. Drawings of an editor or a pager on the whole screen are left out, and a line says
+/// so.
 #[must_use]
 pub fn shell_output(end: &CommandEnd) -> String {
     let mut output = end.captured.clone();
@@ -224,7 +225,7 @@ pub fn shell_output(end: &CommandEnd) -> String {
     output
 }
 
-/// Returns what the agent reads of a command as text: the directory after it, its exit code, the command, and its
+/// Returns the text for the agent about a command: the directory after it, its exit code, the command, and its
 /// output, of which that many bytes are left out.
 #[must_use]
 pub fn shell_text(
@@ -247,7 +248,7 @@ pub fn shell_text(
 
 impl Session {
     /// Records that a Python cell is about to run, and returns the record's place when it is durable. The first one
-    /// begins the session. None where nothing is kept.
+    /// begins the session. None if nothing is kept.
     ///
     /// # Errors
     /// When it cannot be recorded; then the cell must not run.
@@ -307,7 +308,7 @@ pub fn cell_finished(
     }
 }
 
-/// Returns the code as it is kept, and why that is not the code where it is not.
+/// Returns the code as it is kept, and why that is not the code if it is not.
 fn kept_code(code: &str, secrets: &Secrets) -> (String, Option<CodeChange>) {
     let redacted = secrets.text(code.to_owned());
     match (redacted.len() > CODE_BYTES_MAX, redacted == code) {

@@ -1,4 +1,4 @@
-//! What a host makes durable together with a turn's records, such as the reply that is sent.
+//! Changes that a host makes durable together with a turn's records, such as the reply that is sent.
 
 use async_trait::async_trait;
 use rondo_core::Journal;
@@ -6,14 +6,14 @@ use rondo_core::ports::{Append, AppendError, Fence, Record, RecordBody, Seq, Wra
 use rondo_types::Commit;
 use std::sync::Arc;
 
-/// Says what becomes durable together with records of a turn.
+/// Source of the changes that become durable together with records of a turn.
 #[async_trait]
 pub trait CommitSource: Send + Sync {
     /// Adds to what is committed with these records. Called once for each batch, before it is appended; called again for
     /// records that a failed append did not make durable.
     fn add(&self, batch: &[Record], commit: &mut Commit);
 
-    /// Awaited once it is durable that a model is asked, before it is: a turn that does not get any further goes on from
+    /// Awaited once it is durable that a model is asked, before it is: a turn that does not get any further continues from
     /// there in the next process, and loses nothing.
     async fn before_request(&self) {}
 }

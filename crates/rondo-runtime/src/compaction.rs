@@ -8,7 +8,7 @@ use std::sync::Arc;
 const BYTES_MIN: usize = 400;
 
 impl TurnSpec {
-    /// Has the turn sum up what was said, and do nothing else.
+    /// Limits the turn to a summary of the conversation.
     pub fn only_sum_up(&mut self) {
         let policy = &mut Arc::make_mut(&mut self.profile).compaction;
         policy.only = true;
@@ -28,14 +28,15 @@ pub fn question(focus: &str) -> Message {
     })
 }
 
-/// Returns why a summary would save nothing, where that is so.
+/// Returns why a summary would save nothing, if that is so.
 #[must_use]
 pub fn too_early(history: &[Arc<Message>]) -> Option<&'static str> {
     if history.is_empty() {
-        return Some("nothing was said");
+        return Some("the conversation is empty");
     }
     let said: usize = history.iter().map(|it| it.text().len()).sum();
-    (said < BYTES_MIN && !has_calls(history)).then_some("what was said is shorter than a summary")
+    (said < BYTES_MIN && !has_calls(history))
+        .then_some("the conversation is shorter than a summary")
 }
 
 /// Returns whether there are calls, results or files, which are part of what is summed up and no text.

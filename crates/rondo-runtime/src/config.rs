@@ -57,7 +57,7 @@ impl Layer {
     }
 }
 
-/// What an untrusted folder may set, and what else it sets.
+/// Settings that an untrusted folder may set, and its other ones.
 type Sorted = (Layer, Vec<(String, toml::Value)>);
 
 /// Reads the configuration file of an untrusted folder: what narrows, and what is ignored.
@@ -72,7 +72,7 @@ pub(crate) fn untrusted_layer(path: &Path, files: &KnownFiles) -> Result<Sorted>
 }
 
 fn sorted(text: &str) -> Result<Sorted, toml::de::Error> {
-    // What is ignored must make sense all the same.
+    // An ignored setting must be valid all the same.
     toml::from_str::<Layer>(text)?;
     let table: toml::Table = toml::from_str(text)?;
     let (kept, ignored): (Vec<_>, Vec<_>) = table
@@ -83,7 +83,7 @@ fn sorted(text: &str) -> Result<Sorted, toml::de::Error> {
 }
 
 fn may_be_set(key: &str, value: &toml::Value) -> bool {
-    // What is no setting, such as a provider, widens what is known.
+    // A table that is not a setting, such as a provider, adds to the known ones.
     match setting(key).map_or(FromUntrusted::Ignored, |it| it.untrusted) {
         FromUntrusted::MayOnlyBe(position) => value.as_bool() == Some(position),
         FromUntrusted::MayLower | FromUntrusted::MayAdd => true,

@@ -1,4 +1,4 @@
-//! What commands may reach, by the settings.
+//! Sandbox of commands, by the settings.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::paths::Paths;
@@ -23,14 +23,13 @@ use std::time::SystemTime;
 #[cfg(all(feature = "web", target_os = "linux"))]
 use tokio::runtime::Handle;
 
-/// What does not hold where there are no namespaces.
-const PARTIAL: &str = "commands have no sockets at all, share `/tmp` with nobody and cannot write it, and what is \
-                       protected is put back after each instead of being out of reach";
+/// Limits of the protection without namespaces.
+const PARTIAL: &str = "commands have no sockets at all and a private, read-only `/tmp`, and protected files are restored after each command instead of being out of reach";
 
-/// Where a gateway keeps its records and the directories of its chats, in the data directory.
+/// Directory of a gateway's records and of its chats, in the data directory.
 const HUB: &str = "hub";
 
-/// What only the administrator may read, and no command of an agent needs.
+/// Files that only the administrator may read, and that no command of an agent needs.
 const SECRETS_OF_SYSTEM: [&str; 7] = [
     "/etc/gshadow",
     "/etc/gshadow-",
@@ -41,7 +40,7 @@ const SECRETS_OF_SYSTEM: [&str; 7] = [
     "/etc/sudoers.d",
 ];
 
-/// Returns the secrets of the system that commands would see if they run as root: nothing for anybody else, who cannot
+/// Returns the secrets of the system that commands would see if they run as root: nothing for other users, who cannot
 /// read them.
 pub(crate) fn secrets_of_system() -> Vec<PathBuf> {
     let is_readable = |it: &&&str| std::fs::File::open(it).is_ok();
@@ -54,14 +53,14 @@ pub(crate) fn secrets_of_toolchains(settings: &Settings) -> Vec<PathBuf> {
     home(settings).map_or_else(Vec::new, rondo_sandbox::secrets_of_toolchains)
 }
 
-/// Says what this system enforces, which is tried the first time.
+/// Describes the protection that this system enforces, which is tried the first time.
 ///
 /// # Errors
 /// Why commands cannot be confined.
 pub fn enforced() -> std::result::Result<String, String> {
     match support() {
         Support::Full => {
-            Ok("`--sandbox` confines commands here, and those that only look are in it".to_owned())
+            Ok("`--sandbox` confines commands here, and read-only commands run in it".to_owned())
         }
         Support::Partial { reason } => Ok(format!("in part: {PARTIAL} ({reason})")),
         Support::Nothing { reason } => Err(reason.clone()),
@@ -74,7 +73,7 @@ pub fn is_full() -> bool {
     *support() == Support::Full
 }
 
-/// Returns how far commands are confined; none where they are not. What is allowed since it stays inside the sandbox
+/// Returns how far commands are confined; none if they are not. What is allowed since it stays inside the sandbox
 /// needs one.
 ///
 /// # Errors
@@ -106,7 +105,7 @@ pub(crate) fn refuse_home(home: Option<&Path>, directories: &[PathBuf]) -> Resul
         Some(directory) => Err(SetupError::new(
             SetupErrorKind::Usage,
             format_args!(
-                "a sandbox around `{}` would hold nothing: your home directory is in it",
+                "a sandbox around `{}` would protect nothing: your home directory is in it",
                 directory.display()
             ),
         )
@@ -132,7 +131,7 @@ fn refuse_own(paths: &Paths, directories: &[PathBuf]) -> Result<()> {
         Some(directory) => Err(SetupError::new(
             SetupErrorKind::Usage,
             format_args!(
-                "a sandbox around `{}` would hold nothing: it is a directory of Rondo's own",
+                "a sandbox around `{}` would protect nothing: it is a directory of Rondo's own",
                 directory.display()
             ),
         )
@@ -140,8 +139,8 @@ fn refuse_own(paths: &Paths, directories: &[PathBuf]) -> Result<()> {
     }
 }
 
-/// Returns what of the user is read by shells, `git`, Rondo and other agents, and must not change if it lies in a directory
-/// that commands write.
+/// Returns the user's files that shells, `git`, Rondo and other agents read, and that must not change if they lie in a
+/// directory that commands write.
 fn kept(settings: &Settings) -> Vec<PathBuf> {
     let variable = |name: &str| settings.env.get(name).map(OsString::from);
     let of_user = home(settings).map(|home| kept_of_user(home, &variable));
@@ -167,9 +166,9 @@ pub(crate) fn hold_home(home: Option<&Path>, directories: &[PathBuf]) -> bool {
     home.is_some_and(|home| directories.iter().any(|it| home.starts_with(it)))
 }
 
-/// Returns what the gate allows for the sandbox, where these rules are in force.
+/// Returns the gate's permissions for the sandbox, if these rules are in force.
 pub(crate) fn of_gate(settings: &Settings, rules: &Rules) -> Option<Confined> {
-    // What the settings contradict each other about is an error of building the tools.
+    // A contradiction of the settings is an error of building the tools.
     let mode = mode(settings).ok().flatten()?;
     Some(Confined {
         may_write: mode == SandboxMode::WorkspaceWrite,
@@ -181,12 +180,14 @@ pub(crate) fn of_gate(settings: &Settings, rules: &Rules) -> Option<Confined> {
     })
 }
 
-/// Returns what lets commands of the system run unasked in the read-only sandbox, where the system enforces all of it.
+/// Returns the read-only sandbox of these tools, in which commands of the system run without asking if the system
+/// enforces all of
+/// it.
 pub(crate) fn read_only(settings: &Settings, tools: &[&str]) -> ReadOnlySandbox {
     ReadOnlySandbox::new(tools.iter().copied(), home(settings), is_full)
 }
 
-/// Returns the hosts that commands in the sandbox reach by name; nothing where no rule allows any, or the system has no
+/// Returns the hosts that commands in the sandbox reach by name; nothing if no rule allows any, or the system has no
 /// network to put a proxy into.
 fn hosts(rules: &Rules) -> Option<Hosts> {
     let has_proxy = cfg!(all(feature = "web", target_os = "linux"));
@@ -195,7 +196,7 @@ fn hosts(rules: &Rules) -> Option<Hosts> {
     hosts.filter(|_| has_proxy && is_full())
 }
 
-/// Starts the proxy of commands in a sandbox, on the current Tokio runtime; nothing where they reach no host, or nothing
+/// Starts the proxy of commands in a sandbox, on the current Tokio runtime; nothing if they reach no host, or nothing
 /// runs here.
 ///
 /// # Errors
@@ -225,7 +226,7 @@ pub(crate) fn with_repositories(settings: &Settings, directories: &[PathBuf]) ->
     all
 }
 
-/// Returns what commands may reach that work in these directories, and put their caches into `scratch` where they write at
+/// Returns the sandbox of commands that work in these directories, and put their caches into `scratch` if they write at
 /// all.
 ///
 /// # Errors
@@ -242,9 +243,9 @@ pub(crate) fn spec(
         let reason = enforced().err().unwrap_or_default();
         SetupError::new(
             SetupErrorKind::Config,
-            format_args!("this system does not let commands be confined: {reason}"),
+            format_args!("commands cannot be confined on this system: {reason}"),
         )
-        .hint("`--sandbox off` runs them with everything that you may; a sandbox needs Linux 6.2 or later with Landlock")
+        .hint("`--sandbox off` runs them with all of your permissions; a sandbox needs Linux 6.2 or later with Landlock")
     })?;
     refuse_home(home(settings), directories)?;
     refuse_own(&settings.paths, directories)?;
@@ -261,7 +262,7 @@ pub(crate) fn spec(
     }))
 }
 
-/// Returns what those commands may reach that run because they only look: these directories, to read.
+/// Returns the sandbox of commands that run without asking because they only look: these directories, to read.
 pub(crate) fn looking(settings: &Settings, directories: &[PathBuf]) -> SandboxSpec {
     SandboxSpec {
         network: NetworkAccess::Nothing,
@@ -269,15 +270,17 @@ pub(crate) fn looking(settings: &Settings, directories: &[PathBuf]) -> SandboxSp
     }
 }
 
-/// Says what does not hold here that a sandbox promises; none where it all does.
+/// Describes the promises of a sandbox that do not hold here; `None` if they all do.
 pub(crate) fn shortfall(settings: &Settings, spec: Option<&SandboxSpec>) -> Option<String> {
     let spec = spec.filter(|it| it.enforcement == Enforcement::Partial)?;
     let toolchains = secrets_of_toolchains(settings);
     let hidden = not_hidden(&spec.hidden, &toolchains, &settings.paths);
-    Some(format!("the sandbox holds in part here: {PARTIAL}{hidden}"))
+    Some(format!(
+        "the sandbox protects only in part here: {PARTIAL}{hidden}"
+    ))
 }
 
-/// Says which kinds of these files are not hidden from commands. Those of toolchains have passwords in them.
+/// Names the kinds of these files that are not hidden from commands. Those of toolchains have passwords in them.
 fn not_hidden(files: &[PathBuf], toolchains: &[PathBuf], paths: &Paths) -> String {
     const DENIED: &str = "files that rules deny or `.rondoignore` names";
     const PASSWORDS: &str = "passwords in settings of toolchains";

@@ -24,12 +24,12 @@ pub struct ContextSizes {
     pub messages: usize,
     /// The groups of the history, the oldest first: a user's message with all that follows it.
     pub groups: Vec<u64>,
-    /// What the provider counted of the latest request; `None` where it did not say.
+    /// The provider's counts for the latest request; `None` if there were none.
     pub reported: Option<Usage>,
 }
 
 impl ContextSizes {
-    /// Reads them from a session's records; `None` where it never asked a model.
+    /// Reads them from a session's records; `None` if it never asked a model.
     ///
     /// # Errors
     /// When the records cannot be read.

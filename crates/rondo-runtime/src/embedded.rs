@@ -100,7 +100,7 @@ fn no_engine(target: &ModelTarget) -> SetupError {
     let name = target.full_name();
     SetupError::new(
         SetupErrorKind::Config,
-        format_args!("`{name}` cannot be asked: this build has no engine for local models"),
+        format_args!("`{name}` cannot be used: this build has no engine for local models"),
     )
     .hint("build with the feature `local`, or name the model of a server as `provider/model`")
 }
@@ -127,7 +127,7 @@ fn missing(wanted: &Wanted) -> ModelError {
     let message = match wanted {
         Wanted::File(path) => format!("there is no file `{}`", path.display()),
         Wanted::Known(_) | Wanted::Hub { .. } => format!(
-            "its weights are not here; `rondo models pull {}` fetches them",
+            "its weights are not downloaded; `rondo models pull {}` fetches them",
             wanted.name()
         ),
     };
@@ -158,7 +158,7 @@ pub fn fallback(
     let path = Store::of(settings).find(wanted).ok_or_else(|| {
         SetupError::new(
             SetupErrorKind::Config,
-            format_args!("the weights of the fallback `local/{name}` are not here"),
+            format_args!("the weights of the fallback `local/{name}` are not downloaded"),
         )
         .hint(format!("fetch them with `rondo models pull {name}`"))
     })?;

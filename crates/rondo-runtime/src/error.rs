@@ -16,7 +16,7 @@ pub struct SetupError {
     message: String,
     #[source]
     cause: Option<Box<CauseError>>,
-    /// What the user can do.
+    /// Suggestion for the user.
     pub hint: Option<String>,
 }
 
@@ -119,7 +119,7 @@ impl SetupError {
         }
     }
 
-    /// Adds what the user can do.
+    /// Adds a hint for the user.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
@@ -132,7 +132,7 @@ impl SetupError {
         self.causes(": ")
     }
 
-    /// Returns what failed, then each cause on a line of its own.
+    /// Returns the message, then each cause on a line of its own.
     #[must_use]
     pub fn what(&self) -> String {
         self.causes("\n  caused by: ")

@@ -1,10 +1,10 @@
-//! What joins a turn beside its own tools: sources of tools, interceptors and budgets.
+//! Additions to a turn beside its own tools: sources of tools, interceptors and budgets.
 
 use rondo_core::ports::ToolSource;
 use rondo_core::{Budgets, Interceptor};
 use std::sync::Arc;
 
-/// What a host adds to turns: to all turns of a [`Runtime`](crate::Runtime), or to one by its
+/// Additions of a host to turns: to all turns of a [`Runtime`](crate::Runtime), or to one by its
 /// [`TurnBuilder`](crate::TurnBuilder). Each is asked in its order; those of the runtime come first.
 #[derive(Clone, Default)]
 pub struct Extensions {

@@ -8,7 +8,7 @@ use std::io::{self, Read as _};
 use std::path::Path;
 
 /// Returns whether there is something of this name, or may be: also a link that leads nowhere, and what cannot be looked at.
-/// What guards something is only left out if nobody wrote it.
+/// So a file that guards something is ignored only if it was never created.
 pub fn is_present(path: &Path) -> bool {
     let is_absent = |kind| matches!(kind, io::ErrorKind::NotFound | io::ErrorKind::NotADirectory);
     for it in path.ancestors() {
@@ -41,7 +41,7 @@ pub fn open_regular(path: &Path) -> io::Result<File> {
 /// Reads a regular file of no more than `bytes_max` bytes.
 ///
 /// # Errors
-/// When it cannot be opened or read, is no regular file, is larger, or is not UTF-8 text.
+/// When it cannot be opened or read, is not a regular file, is larger, or is not UTF-8 text.
 pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     let mut text = String::new();
     open_regular(path)?
@@ -54,7 +54,7 @@ pub fn read_text(path: &Path, bytes_max: u64) -> io::Result<String> {
     Ok(text)
 }
 
-/// Replaces a file of the user's atomically, and creates it and its directories where they are missing.
+/// Replaces a file of the user's atomically, and creates it and its directories if they are missing.
 ///
 /// # Errors
 /// When it cannot be written; the old file is then unchanged.

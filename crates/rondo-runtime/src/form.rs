@@ -1,4 +1,4 @@
-//! A question for a value, as questions that a person answers with a line each: what a tool that is running wants to know.
+//! A question for a value, as one question per field that a person answers with a line each: asked by a running tool.
 
 use rondo_core::shown;
 use rondo_schema::Validator;
@@ -11,11 +11,11 @@ use std::fmt::Write as _;
 const FIELDS_MAX: usize = 32;
 /// The bound on choices that are shown of one field.
 const CHOICES_SHOWN_MAX: usize = 50;
-/// The bound on what is shown of one text of the question, in characters.
+/// The bound on the shown part of one text of the question, in characters.
 const TEXT_CHARS_MAX: usize = 300;
-/// Answers to one field after which nobody answers.
+/// Answers to one field after which the question is given up.
 const ATTEMPTS_MAX: u32 = 3;
-/// What declines the whole question.
+/// Input that declines the whole question.
 pub const DECLINE: &str = "/no";
 
 /// A question that is being answered.
@@ -26,14 +26,14 @@ pub struct Form {
     at: usize,
     attempts: u32,
     answers: Map<String, Value>,
-    /// Whether the value is that of the only field, and no object of fields.
+    /// Set if the value is that of the only field, not an object of fields.
     is_bare: bool,
 }
 
-/// What becomes of an answer.
+/// Result of an input.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FormStep {
-    /// There is another field, or the same one again: why, where it is the same.
+    /// There is another field, or the same one again: why, if it is the same.
     Next(Option<String>),
     /// All is answered.
     Done(Value),
@@ -49,7 +49,7 @@ struct Field {
 }
 
 impl Form {
-    /// Makes questions of a JSON Schema: one for each property of an object, one for anything else. There are none where it
+    /// Makes questions of a JSON Schema: one for each property of an object, one for anything else. There are none if it
     /// has more than 32 properties.
     #[must_use]
     pub fn of(schema: &Value) -> Option<Self> {
@@ -87,8 +87,8 @@ impl Form {
         lines.join("\n")
     }
 
-    /// Returns what is asked next, without the end of its last line: the answer is typed there. Its words are those of
-    /// whoever asks; control characters are escaped.
+    /// Returns the next question, without the end of its last line: the answer is typed there. Its words are those of
+    /// the asking side; control characters are escaped.
     #[must_use]
     pub fn prompt(&self) -> String {
         self.fields
@@ -125,7 +125,7 @@ impl Form {
                 }
             }
             Err(_) if self.attempts + 1 >= ATTEMPTS_MAX => {
-                FormStep::Declined("the user gave no answer that fits")
+                FormStep::Declined("the user gave no valid answer")
             }
             Err(why) => {
                 self.attempts += 1;
@@ -197,7 +197,8 @@ impl Field {
         self.schema.get("type").is_some_and(|it| it == "array") && !self.choices().is_empty()
     }
 
-    /// Returns what may be chosen, in the forms that the protocol of servers has for it; nothing where anything may be said.
+    /// Returns the choices, in the forms that the protocol of servers has for them; nothing where any answer is
+    /// allowed.
     fn choices(&self) -> Vec<Choice> {
         let schema = match self.schema.get("items") {
             Some(items) => items,
@@ -256,7 +257,7 @@ impl Field {
             Some("boolean") => match line.to_ascii_lowercase().as_str() {
                 "y" | "yes" | "true" => Ok(true.into()),
                 "n" | "no" | "false" => Ok(false.into()),
-                _ => Err("y or n is wanted".to_owned()),
+                _ => Err("expected y or n".to_owned()),
             },
             _ => {
                 let read = serde_json::from_str(line);
@@ -278,7 +279,7 @@ fn chosen(choices: &[Choice], line: &str) -> Result<Value, String> {
     let numbered = || choices.get(line.parse::<usize>().ok()?.checked_sub(1)?);
     let found = named.or_else(numbered);
     let found = found.map(|it| it.value.clone());
-    found.ok_or_else(|| format!("`{}` is none of the choices", cut(line)))
+    found.ok_or_else(|| format!("`{}` is not one of the choices", cut(line)))
 }
 
 fn as_text(value: &Value) -> String {
@@ -302,7 +303,7 @@ mod tests {
             .unwrap()
     }
 
-    /// Answers each field, and returns what comes of the last answer.
+    /// Answers each field, and returns the result of the last answer.
     fn answered(mut form: Form, lines: &[&str]) -> FormStep {
         let (last, before) = lines.split_last().unwrap();
         for line in before {
@@ -346,7 +347,7 @@ mod tests {
         assert!(why.contains('5'), "{why}");
         assert_eq!(
             asked.answer("1.5"),
-            FormStep::Declined("the user gave no answer that fits")
+            FormStep::Declined("the user gave no valid answer")
         );
     }
 

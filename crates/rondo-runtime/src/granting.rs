@@ -1,4 +1,4 @@
-//! What the user allows for ever, written into their own file of rules.
+//! Permanent grants of the user, written into their own file of rules.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files;
@@ -28,13 +28,13 @@ pub struct PolicyChange {
 }
 
 impl UserPolicy {
-    /// Returns where it is; it need not exist.
+    /// Returns the path of the file; it need not exist.
     #[must_use]
     pub fn of(paths: &Paths) -> Self {
         Self(paths.user_policy())
     }
 
-    /// Returns what the file would be with a grant; comments, order and everything else in it stay as they are.
+    /// Returns the file with a permission added; comments, order and everything else in it stay as they are.
     ///
     /// # Errors
     /// When the file cannot be read or used, or would have too many grants.
@@ -77,7 +77,7 @@ impl PolicyChange {
         &self.path
     }
 
-    /// Returns what is in it now, and what would be.
+    /// Returns its current text, and the new one.
     #[must_use]
     pub fn texts(&self) -> (&str, &str) {
         (&self.before, &self.after)

@@ -14,8 +14,8 @@ use std::sync::Arc;
 /// How many files one rule names; the bound of a rule is higher.
 const FILES_OF_RULE: usize = 32;
 
-/// Hides what the settings, `.rondoignore` and rules say from the tools over a workspace, and returns what is to be hidden
-/// from commands.
+/// Hides what the settings, `.rondoignore` and rules say from the tools over a workspace, and returns what must be
+/// hidden from commands.
 ///
 /// # Errors
 /// When a `.rondoignore` cannot be used, or the profile names a set of rules that is not defined.
@@ -47,16 +47,16 @@ fn hiding(workspace: Workspace, settings: &Settings, rules: &Arc<Rules>) -> Resu
         .map_err(|err| SetupError::caused(SetupErrorKind::Config, err))
 }
 
-/// What is hidden from commands.
+/// Files that are hidden from commands.
 #[derive(Debug, Default, Clone)]
 pub(crate) struct HiddenFromCommands {
     /// The files and directories.
     pub(crate) places: Vec<PathBuf>,
     /// Those of them that are ignored.
     pub(crate) ignored: Vec<PathBuf>,
-    /// Whether these are all in the directories: otherwise there are too many files.
+    /// Set if these are all in the directories: otherwise there are too many files.
     pub(crate) is_all_found: bool,
-    /// Whether these are all that rules deny to commands.
+    /// Set if these are all that rules deny to commands.
     pub(crate) is_complete: bool,
 }
 
@@ -114,7 +114,7 @@ pub(crate) fn deny(
     rules.add(specs.collect(), IGNORE_FILE, dirs)
 }
 
-/// Returns the patterns of a file and of all below it; none for a name that is no text, which the tools check themselves.
+/// Returns the patterns of a file and of all below it; none for a name that is not text, which the tools check themselves.
 fn patterns(path: &Path) -> Vec<String> {
     let is_plain = |text: &&str| !text.contains(['*', '?', '[', ']']);
     let text = path.to_str().filter(is_plain);

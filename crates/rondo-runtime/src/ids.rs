@@ -1,6 +1,6 @@
 //! Generates the ids of sessions and turns, and the keys of what is submitted to mailboxes.
 //!
-//! Each is made of the time in milliseconds and the id of this process. Where a process needs several within one
+//! Each is made of the time in milliseconds and the id of this process. If a process needs several within one
 //! millisecond, as a service of many sessions does, the later ones take the milliseconds that follow.
 
 use rondo_types::{SessionId, TimeMs, TurnId};

@@ -26,7 +26,7 @@ pub(crate) struct KnownFiles {
 
 type Texts = HashMap<PathBuf, (Stamp, Arc<str>)>;
 
-/// What tells two states of a file apart: whoever sets the time of its content back changes the time of change.
+/// Identity of a state of a file: a program that resets the modification time still changes the time of change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     device: u64,
@@ -49,7 +49,7 @@ impl KnownFiles {
     /// Returns the text of a regular file of no more than `bytes_max` bytes.
     ///
     /// # Errors
-    /// When it cannot be opened or read, is no regular file, is larger, or is not UTF-8 text.
+    /// When it cannot be opened or read, is not a regular file, is larger, or is not UTF-8 text.
     pub(crate) fn read(&self, path: &Path, bytes_max: u64) -> io::Result<Arc<str>> {
         let seen = Stamp::of(&stat(path)?);
         if let Some((stamp, text)) = self.texts().get(path)

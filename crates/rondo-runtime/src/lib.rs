@@ -1,4 +1,4 @@
-//! What all hosts of Rondo share: settings, providers and models, sessions, and the parts of a turn.
+//! Common parts of all hosts of Rondo: settings, providers and models, sessions, and the parts of a turn.
 //!
 //! A host (the command line, a gateway, a full-screen interface, an editor) brings arguments, a way to ask
 //! the user, and a place to show things. This crate knows no terminal and no exit codes: failures are a
@@ -10,7 +10,7 @@
 //!   directories; [`profiles`]: settings applied to a profile.
 //! - [`project`]: a project's configuration, and whether it is trusted; [`user_file`]: editing the user's
 //!   configuration.
-//! - [`policy`]: the rules of calls that the user and the project write; [`granting`]: what the user allows for ever;
+//! - [`policy`]: the rules of calls that the user and the project write; [`granting`]: what the user allows forever;
 //!   [`sandboxed`]: folders in which commands run in the sandbox without a question;
 //!   [`unchecked`]: folders of which not everything can be looked at.
 //! - [`providers`], [`models`]: tables of providers and of models, with context and price; [`target`]: chooses
@@ -24,17 +24,17 @@
 //! - [`agents`]: prompts and choices of tools under a name, in files; [`subagent`]: tasks that are done in a session of their own; [`mod@todo`]: the session's to-do list.
 //! - [`web`]: the tools that read the web, and the reader of PDFs.
 //! - [`cells`]: a person's own Python cells and shell commands; [`assignments`]: the keys in these; [`sanitize`]: text that cannot control a terminal.
-//! - `budgets`: what sessions, days and projects may use; [`usage`]: what they used.
-//! - [`commits`]: what a host makes durable together with a turn's records.
-//! - [`extensions`]: what hosts add to turns: sources of tools, interceptors and budgets.
+//! - `budgets`: limits of sessions, days and projects; [`usage`]: their usage.
+//! - [`commits`]: a host's changes that become durable together with a turn's records.
+//! - [`extensions`]: hosts' additions to turns: sources of tools, interceptors and budgets.
 //! - `look_first`: what a small model is shown of the directory before a question; [`terminal`]: the context of the
 //!   user's terminal, which each question under some profiles carries.
-//! - [`memory`]: where memories are, and what a session is shown of them when it begins.
+//! - [`memory`]: the stores of memories, and the memories that a session is shown when it begins.
 //! - [`compaction`]: turns that only sum up. [`context_sizes`]: what models read, and how much that is.
 //! - [`parking`]: questions that wait for an answer; [`form`]: questions for a value, field by field.
 //! - [`service`]: sessions that any number of listeners share, each worked on only while there is something to do.
 //! - [`script`]: the session of a script, its conversations, and what it does outside of them.
-//! - [`view`]: what a turn did, folded from its records or its events for every front end.
+//! - [`view`]: a turn, folded from its records or its events for every front end.
 //! - [`replay`]: the profile and tools that a replay takes from the current settings.
 //! - [`mcp`]: servers of the Model Context Protocol.
 //! - [`telemetry`]: export of traces and metrics; [`files`]: opening files that the user or a project names.

@@ -1,6 +1,6 @@
-//! Shows a model what the working directory has to do with a question, before its first step, and which words do occur,
-//! after a search that found nothing: for small models, which choose commands badly and read well. Profiles ask for it
-//! with `look_first`.
+//! Shows a small model, before its first step, the parts of the working directory that concern a question; after a
+//! search that found nothing, the words that do occur. Small models choose commands badly and read well. Profiles
+//! enable it with `look_first`.
 
 use async_trait::async_trait;
 use rondo_core::ports::{
@@ -14,9 +14,9 @@ use rondo_types::{CallId, Message, Role, SessionId, ToolOutcome, ToolSpec, TurnI
 use serde_json::json;
 use std::sync::Arc;
 
-/// Programs that print lines which fit, and nothing where none does.
+/// Programs that print lines which fit, and nothing if none does.
 const SEARCHES: [&str; 6] = ["grep", "egrep", "fgrep", "rg", "ag", "ack"];
-/// What stands in the place of no output.
+/// Replacement of empty output.
 const NOTHING_FOUND: &str = "(no output: nothing was found)";
 
 /// Looks at the working directory at the start of each turn, and after a search that found nothing.
@@ -62,7 +62,7 @@ impl LookFirst {
     }
 }
 
-/// What files are shown for.
+/// Question for which files are shown.
 struct Reading {
     session: SessionId,
     turn: TurnId,
@@ -84,7 +84,7 @@ fn fruitless(call: &FinishedCall) -> Option<(&str, &str)> {
     let code = output.value.get("exitCode")?.as_i64()?;
     let searches = |part: &str| SEARCHES.contains(&part.split(' ').next().unwrap_or_default());
     let mut parts = command.split(['|', ';', '&', '(']).map(str::trim);
-    // A search whose output another program reads ends as that one does, and `grep -q` is silent where it finds.
+    // A search whose output another program reads ends as that one does, and `grep -q` is silent if it finds.
     let found_nothing = match (code, printed) {
         (1, "" | "0") | (0, "0") => true,
         (0, "") => command.contains('|'),
@@ -95,7 +95,7 @@ fn fruitless(call: &FinishedCall) -> Option<(&str, &str)> {
     is_fruitless.then_some((command, printed))
 }
 
-/// Returns what the user asked last.
+/// Returns the user's latest question.
 fn question(messages: &[Arc<Message>]) -> Option<String> {
     let mut from_end = messages.iter().rev();
     let asked = from_end.find(|it| it.role == Role::User && !it.synthetic)?;

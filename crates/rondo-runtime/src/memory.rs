@@ -1,4 +1,4 @@
-//! Where the memories of a session are, how they are searched, and what a session is shown when it begins.
+//! Memories of a session: their locations, their search, and the excerpt at its beginning.
 
 use crate::embedded;
 use crate::error::{Result, SetupError, SetupErrorKind};
@@ -91,7 +91,7 @@ pub(crate) fn of_workspace(
     }))
 }
 
-/// Returns what a session that began at a time is shown of the memories in a workspace.
+/// Returns the memories in a workspace that a session which began at a time is shown.
 #[must_use]
 pub fn of_workspace_at_start(directory: &Path, began: TimeMs) -> Vec<MemoryFile> {
     let memories = Memories::new(Options {
@@ -121,7 +121,7 @@ impl Tool for WriteMemory {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: WRITE_MEMORY.to_owned(),
-            // Its file is no file of the turn's: the gate judges it by its name.
+            // Its file is not a file of the turn's: the gate judges it by its name.
             kind: ToolKind::Other,
             ..self.0.spec()
         }
@@ -142,7 +142,7 @@ pub fn is_on(settings: &Settings) -> bool {
     settings.values.memory != Some(false)
 }
 
-/// Saves what the user asks to remember, and returns what became of it in a line.
+/// Saves what the user asks to remember, and returns the result in a line.
 ///
 /// # Errors
 /// When the text is empty or too long, or the disk fails.
@@ -197,7 +197,7 @@ pub(crate) fn tools(memories: &Memories, outside: Outside) -> [Arc<dyn Tool>; 2]
     ]
 }
 
-/// Returns what a session is shown when it begins, and why files are left out.
+/// Returns the memories that a session is shown when it begins, and why files are left out.
 pub(crate) fn at_start(memories: &Memories, began: TimeMs) -> (Vec<MemoryFile>, Vec<String>) {
     let (files, problems) = memories.at_start(began);
     let shown = files.into_iter().map(|file| MemoryFile {
@@ -265,7 +265,7 @@ fn embedder(settings: &Settings, asked: Option<&ModelTarget>) -> Result<Option<A
     })))
 }
 
-/// Returns the model of the built-in catalogue whose weights are on this machine, the default one first. Nothing is
+/// Returns the model of the built-in catalog whose weights are on this machine, the default one first. Nothing is
 /// downloaded.
 fn weights_here(settings: &Settings) -> Result<Option<ModelTarget>> {
     if !cfg!(feature = "local") {

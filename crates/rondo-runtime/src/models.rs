@@ -35,9 +35,9 @@ pub type ModelTable = BTreeMap<String, ModelFacts>;
 pub struct ModelFacts {
     /// The size of its context, in tokens.
     pub context_tokens: Option<u64>,
-    /// Whether it supports function calling.
+    /// Supports function calling.
     pub function_calling: Option<bool>,
-    /// Whether it reads images and files; where it does not, they are described to it.
+    /// Reads images and files; otherwise they are described to it.
     pub image_input: Option<bool>,
     /// Dollars for a million prompt tokens.
     pub input_usd: Option<f64>,
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(shipped("nobody", "nothing"), ModelFacts::default());
     }
 
-    /// Where prices were read.
+    /// Source of prices.
     #[derive(Deserialize)]
     struct Source {
         url: String,
@@ -169,7 +169,7 @@ mod tests {
                 assert!(named.insert(model.clone()), "{model} has two sources");
             }
         }
-        // What runs on the user's own machine costs nothing, and so do models that are served for free.
+        // A model on the user's own machine costs nothing, and so do models that are served for free.
         let costs = |it: &ModelFacts| it.price().is_some_and(|it| it != Price::default());
         let mut priced = BTreeSet::new();
         for (provider, table) in TABLES {

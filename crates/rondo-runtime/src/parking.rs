@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
-/// How long a question waits where no setting says so.
+/// How long a question waits if no setting says so.
 pub const QUESTION_EXPIRY: Duration = Duration::from_hours(7 * 24);
 
 /// How long a question is waited for in place if no setting says so; then its turn is parked.
@@ -31,8 +31,8 @@ const TAKEN_LOOKS: u32 = 30;
 /// The actor of a denial because no answer came in time.
 const EXPIRY: &str = "expiry";
 
-/// Returns what answers a turn's questions by the setting `approval`: the host's own approver, for as long as the setting
-/// `park_after` says, a refusal, or a reply that the answer comes later.
+/// Returns the approver of a turn's questions by the setting `approval`: the host's own approver, for as long as the
+/// setting `park_after` says, a refusal, or a reply that the answer comes later.
 #[must_use]
 pub fn approver(settings: &Settings, host: Arc<dyn Approver>) -> Arc<dyn Approver> {
     let values = &settings.values;
@@ -53,7 +53,7 @@ pub(crate) fn park_after(settings: &Settings) -> Duration {
     chosen.unwrap_or(PARK_AFTER)
 }
 
-/// Returns what has each question wait, until the setting `question_expiry`.
+/// Returns an approver that parks each question, until the setting `question_expiry`.
 #[must_use]
 pub fn parking(settings: &Settings) -> Arc<dyn Approver> {
     let expiry = settings.values.question_expiry.map(|it| it.0);
@@ -154,7 +154,7 @@ impl MailApprover {
         QuestionReply::Answered(answer, None)
     }
 
-    /// Keeps an answer, so that no crash loses it; none if that fails, and the answer counts all the same.
+    /// Keeps an answer, so that no crash loses it; `None` if that fails, and the answer counts all the same.
     async fn keep(&self, question: &Question, answer: &Answer) -> Option<MailId> {
         let mail = mail_of(&self.session, question, answer.clone());
         self.store.push(mail).await.ok().map(Pushed::id)
@@ -171,7 +171,7 @@ pub(crate) async fn submitted(
     let mut news = News::of(store);
     let mut is_news = false;
     loop {
-        // What cannot be read now is read the next time.
+        // An answer that cannot be read now is read the next time.
         let rows = store.list(session).await.unwrap_or_default();
         for mail in rows {
             if let MailBody::Answer { answer } = &mail.body
@@ -206,7 +206,7 @@ fn mail_of(session: &SessionId, question: &Question, answer: Answer) -> NewMail 
 /// Answers for a session: with what was answered while its turn was parked, and otherwise as the host does.
 pub(crate) struct SessionApprover {
     pub(crate) host: Arc<dyn Approver>,
-    /// What the parked turn asked.
+    /// Questions of the parked turn.
     pub(crate) questions: Vec<Question>,
     /// What was answered meanwhile.
     pub(crate) answers: Vec<(Answer, Option<MailId>)>,
@@ -225,7 +225,7 @@ impl Approver for SessionApprover {
 }
 
 impl SessionApprover {
-    /// Returns what was answered while the turn was parked, or that no answer counts any more.
+    /// Returns the answer that came while the turn was parked, or that no answer counts any more.
     fn answered(&self, question: &Question) -> Option<QuestionReply> {
         let hash = &question.hash;
         if let Some((answer, mail)) = self.answers.iter().find(|it| it.0.hash == *hash) {
@@ -239,8 +239,7 @@ impl SessionApprover {
     fn unanswered(&self, question: &Question, reply: QuestionReply) -> QuestionReply {
         match reply {
             QuestionReply::Later { .. } if !self.is_kept => {
-                let reason =
-                    "it needs approval, and nothing is kept of this session that could wait for it";
+                let reason = "it needs approval, and this session is not recorded, so it cannot wait for an answer";
                 QuestionReply::denied(question, "settings", reason)
             }
             // A question that is asked again does not wait longer for that.
@@ -263,7 +262,7 @@ pub fn has_expired(question: &Question) -> bool {
 }
 
 fn expired(question: &Question) -> Answer {
-    let reason = "no answer came before the question expired".to_owned();
+    let reason = "the question expired without an answer".to_owned();
     question.answered(EXPIRY, AnswerValue::Deny { reason })
 }
 
@@ -271,10 +270,10 @@ fn expired(question: &Question) -> Answer {
 pub struct Parked {
     /// The session.
     pub session: SessionId,
-    /// What it waits for: questions that were neither answered nor have expired, in the order in which they were
+    /// Questions that were neither answered nor have expired, in the order in which they were
     /// asked.
     pub open: Vec<Question>,
-    /// Whether all questions were answered: the turn can go on, though no process has taken the answers yet.
+    /// Set if all questions were answered: the turn can continue, though no process has taken the answers yet.
     pub is_answered: bool,
     store: Store,
     history: History,
@@ -307,8 +306,8 @@ impl Parked {
         let session = &self.session;
         let (message, hint) = match self.questions().is_empty() {
             true => (
-                format!("session `{session}` waits for no answer"),
-                format!("`rondo session show {session}` shows where it stands"),
+                format!("session `{session}` has no open question"),
+                format!("`rondo session show {session}` shows its state"),
             ),
             false => (
                 format!("the question of session `{session}` has expired"),
@@ -340,7 +339,7 @@ impl Parked {
         }
     }
 
-    /// Keeps an answer until the turn takes it; once this returns, no crash loses it. What is left open is in
+    /// Keeps an answer until the turn takes it; once this returns, no crash loses it. The open questions are in
     /// [`open`](Self::open).
     ///
     /// # Errors
@@ -388,7 +387,7 @@ impl Parked {
         Ok(true)
     }
 
-    /// Returns whether there is something to go on with once all is answered: a turn, or a message that waits.
+    /// Returns whether there is something to continue with once all is answered: a turn, or a message that waits.
     ///
     /// # Errors
     /// When the mailbox cannot be read.
@@ -431,7 +430,7 @@ impl Parked {
     }
 }
 
-/// Returns the arguments of a call; null where it is not known.
+/// Returns the arguments of a call; null if it is not known.
 fn arguments_of(history: &History, call: &str) -> Value {
     let transcript = history.transcript();
     let mut calls = transcript.iter().flat_map(|it| it.tool_calls());
@@ -453,7 +452,7 @@ pub(crate) fn answers(store: &Store, session: &SessionId) -> Result<Vec<(Answer,
     Ok(answers.collect())
 }
 
-/// Returns who submits messages and answers: the user's name.
+/// Returns the sender of messages and answers: the user's name.
 #[must_use]
 pub fn user(env: &Env) -> String {
     env.get("USER").unwrap_or("user").to_owned()

@@ -1,4 +1,4 @@
-//! Where Rondo keeps its files: the XDG base directories, or one directory by `RONDO_HOME`.
+//! Locations of Rondo's files: the XDG base directories, or one directory by `RONDO_HOME`.
 
 use crate::env::Env;
 use crate::error::SetupErrorKind;

@@ -21,7 +21,7 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-/// What is written in a file of rules.
+/// Content of a file of rules.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PolicyFile {
@@ -33,7 +33,7 @@ pub(crate) struct PolicyFile {
     /// Rules that count under the profiles that name their set.
     #[serde(default, rename = "rule_set")]
     pub(crate) rule_sets: BTreeMap<String, Vec<RuleSpec>>,
-    /// What the user allowed for ever.
+    /// Permanent grants of the user.
     #[serde(default, rename = "grant")]
     pub(crate) grants: Vec<GrantSpec>,
 }
@@ -99,11 +99,11 @@ pub(crate) fn load(
     }
     if !ignored.is_empty() {
         notices.note(&format!(
-            "{} in `{}` do not count{}",
+            "{} in `{}` are ignored{}",
             ignored.join(" and "),
             file.display(),
             match written.rules.len() < all {
-                true => ", since the folder is not trusted; `rondo trust` honours them",
+                true => ", since the folder is not trusted; `rondo trust` applies them",
                 false => "; only those of your own file do",
             }
         ));
@@ -133,7 +133,7 @@ pub fn under(profile: &Profile, settings: &Settings) -> Result<Rules> {
     Ok(rules)
 }
 
-/// Says what becomes of a command that the model would run in the working directory, and of each simple command in it;
+/// Judges a command that the model would run in the working directory, and each simple command in it;
 /// the whole comes last.
 ///
 /// # Errors
@@ -237,7 +237,7 @@ mod tests {
     }
 
     impl Folders {
-        /// Returns what is in force under the profile of the settings, where this is the project's configuration.
+        /// Returns the rules in force under the profile of the settings, if this is the project's configuration.
         fn under_profile(&self, config: &str) -> Result<Rules> {
             fs::write(self.project.path().join(".rondo/config.toml"), config).unwrap();
             let home = self.home.path().to_str().unwrap();

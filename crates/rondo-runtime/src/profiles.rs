@@ -14,7 +14,8 @@ use toml::{Table, Value};
 /// The key by which a profile of the configuration names the one it is built on.
 const EXTENDS: &str = "extends";
 
-/// Resolves a profile with all layers of settings. What the user's profiles refuse stays refused, whatever a project says.
+/// Resolves a profile with all layers of settings. Tools that the user's profiles refuse stay refused, whatever a
+/// project sets.
 ///
 /// # Errors
 /// When no profile has that name, or a layer sets an unknown key of a profile.
@@ -232,7 +233,7 @@ fn set(table: &mut Table, key: &str, value: Option<Value>) {
     }
 }
 
-/// TOML integers are signed; a larger value is saturated, which is as good as unlimited.
+/// TOML integers are signed; a larger value is saturated, which counts as unlimited.
 fn integer(value: impl Into<u64>) -> Value {
     Value::Integer(i64::try_from(value.into()).unwrap_or(i64::MAX))
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 pub struct UntrustedProject {
     /// The folder.
     pub folder: PathBuf,
-    /// Its configuration.
+    /// Configuration file of the project.
     pub file: PathBuf,
     /// The settings that apply even without trust, since they only restrict.
     pub layer: Layer,
@@ -21,7 +21,7 @@ pub struct UntrustedProject {
 }
 
 impl UntrustedProject {
-    /// Reads the configuration of the project that `directory` is in; none where there is none.
+    /// Reads the configuration of the project that `directory` is in; none if there is none.
     ///
     /// # Errors
     /// When it cannot be read, or does not say what it should.

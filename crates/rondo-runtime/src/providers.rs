@@ -16,7 +16,7 @@ pub(crate) const LOCALHOST: &str = "localhost";
 /// means the built-in model.
 pub(crate) const LOCAL: &str = "local";
 
-/// Returns the other name of the same provider, where it has one.
+/// Returns the other name of the same provider, if it has one.
 pub(crate) fn other_name(provider: &str) -> Option<&'static str> {
     match provider {
         LOCALHOST => Some(LOCAL),
@@ -48,13 +48,13 @@ pub struct Provider {
     pub api_key_env: Option<OneOrMany>,
     /// A command that prints the key, run only when the key is needed.
     pub api_key_command: Option<OneOrMany>,
-    /// Whether it needs no key.
+    /// Needs no key.
     pub keyless: Option<bool>,
     /// The header that carries the key; by default the dialect's.
     pub api_key_header: Option<String>,
     /// Further headers.
     pub headers: BTreeMap<String, String>,
-    /// Further headers whose values stand in variables, where these are set.
+    /// Further headers whose values are in variables, if these are set.
     pub headers_env: BTreeMap<String, String>,
     /// Further fields of every request body.
     pub extra_body: toml::Table,

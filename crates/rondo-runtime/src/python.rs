@@ -24,9 +24,9 @@ const FOR_ANY_AGENT: [Capability; 5] = [
     Capability::RunCode,
     Capability::GetLastException,
 ];
-/// Names the interpreter, where it is not that of the virtual environment or the search path.
+/// Names the interpreter, if it is not that of the virtual environment or the search path.
 const PROGRAM: &str = "RONDO_PYTHON";
-/// What cannot be found is told when it is first needed.
+/// Fallback program; if it is missing too, the first use reports that.
 const USUAL_PROGRAM: &str = "/usr/bin/python3";
 
 /// The session, once it is needed; clones are the same one.
@@ -65,14 +65,14 @@ pub fn offer(spec: &mut TurnSpec, settings: &Settings) {
     }
 }
 
-/// What the session of an agent is made of that no person shares with it.
+/// Parts of an agent's session that no person shares.
 pub(crate) struct OwnSession<'a> {
     pub(crate) profile: &'a Profile,
     /// Variables that the interpreter does not find in its environment.
     pub(crate) keys: &'a [String],
     pub(crate) settings: &'a Settings,
     pub(crate) directory: &'a Path,
-    /// What commands may reach.
+    /// Sandbox of commands.
     pub(crate) sandbox: Option<SandboxSpec>,
     pub(crate) live: &'a LivePython,
 }
@@ -100,7 +100,7 @@ pub(crate) fn tools(own: OwnSession<'_>) -> Vec<Arc<dyn Tool>> {
     rondo_python::tools(&session, looks(own.profile, own.settings))
 }
 
-/// Returns where an interpreter has its modules: the virtual environment that it is of, and where it is installed.
+/// Returns the directories of an interpreter's modules: its virtual environment, and its installation.
 /// Never what holds the home directory.
 fn prefixes(program: &Path, home: Option<&Path>) -> Vec<PathBuf> {
     let real = program.canonicalize().ok();
@@ -112,14 +112,14 @@ fn prefixes(program: &Path, home: Option<&Path>) -> Vec<PathBuf> {
 }
 
 /// Returns the settings of a session that does not find the variables `keys` in its environment. Its
-/// program does not exist where there is none.
+/// program does not exist if there is none.
 pub fn session_settings(
     settings: &Settings,
     keys: &[String],
     directory: &Path,
 ) -> rondo_python::Settings {
     let mut keys = keys.to_vec();
-    // What the user exports in their shell does not get there, and must not make the session another one.
+    // Variables that the user exports in their shell do not get there, and must not make the session another one.
     let env = settings.env.inherited();
     keys.extend(secrets::withheld(settings, &env, None));
     let program = program(&settings.env, directory);
@@ -130,7 +130,8 @@ pub fn session_settings(
     wanted
 }
 
-/// Returns what the functions that look may evaluate: what could be evaluated without asking anyway.
+/// Returns the expressions that the looking functions may evaluate: those that could be evaluated without asking
+/// anyway.
 pub fn looks(profile: &Profile, settings: &Settings) -> Looks {
     match evaluates_freely(profile, settings) {
         true => Looks::Anything,
@@ -162,7 +163,7 @@ fn program(env: &Env, directory: &Path) -> PathBuf {
         .unwrap_or_else(|| USUAL_PROGRAM.into())
 }
 
-/// What commands do not get, the interpreter does not get.
+/// Variables that commands do not get, and neither does the interpreter.
 fn withheld(env: &Env, keys: &[String], named: &[String]) -> Vec<String> {
     let mut environment = CommandEnvironment {
         passed: named.to_vec(),

@@ -69,7 +69,7 @@ impl RecordedTools {
     /// When the tools cannot be built.
     pub fn reading_tools(self, session: &SessionId, settings: &Settings) -> Result<ReadingTools> {
         let profile = match self.profile {
-            // It may be anybody's, and grants nothing.
+            // It may be from anyone, and grants nothing.
             Some(profile) => permitted_now((*profile).clone(), true, settings),
             None => profiles::resolve(settings, settings.profile_name())?.profile,
         };

@@ -1,6 +1,6 @@
-//! Folders that a person must review: a command changed something protected there, or nobody checked whether it did.
+//! Folders that a person must review: a command changed something protected there, or that was not checked.
 //!
-//! Until the person accepts the differences, nothing runs unasked there and nothing is loaded from it.
+//! Until the person accepts the differences, nothing runs without asking there and nothing is loaded from it.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::paths::Paths;
@@ -24,7 +24,7 @@ pub use rondo_sandbox::{Difference, DifferenceKind};
 const LEDGER: &str = "ledger";
 /// The bound on files that a warning names.
 const NAMED_MAX: usize = 8;
-/// What the question about a call says.
+/// Addition to the question about a call.
 const MUST_BE_REVIEWED: &str = "A sandboxed command left changes in protected files of this folder";
 /// How to get out of it.
 const HOW: &str =
@@ -65,7 +65,7 @@ impl Review {
         }
     }
 
-    /// Returns what differs, by path.
+    /// Returns the differences, by path.
     #[must_use]
     pub fn differences(&self) -> Vec<Difference> {
         self.ledger.differences(&self.directories)
@@ -98,7 +98,7 @@ impl Review {
         if differences.is_empty() {
             return Ok(true);
         }
-        // What has changed since it was shown is not accepted.
+        // A file that has changed since it was shown is not accepted.
         let question = trust_question::of_differences(&differences);
         let is_accepted = answers.answer(&question) == Some(true);
         if !is_accepted || self.differences() != differences {
@@ -108,7 +108,7 @@ impl Review {
         Ok(true)
     }
 
-    /// Returns what a person is told at the start of each turn; none if there is nothing to review.
+    /// Returns the warning at the start of each turn; `None` if there is nothing to review.
     #[must_use]
     pub fn warning(&self) -> Option<String> {
         let differences = self.differences();
@@ -121,14 +121,14 @@ impl Review {
         };
         Some(format!(
             "`{}` must be reviewed: a sandboxed command left changes in protected files ({}{more}). Until you accept them, \
-             each call is asked about, and nothing of the folder's configuration, scripts and instructions is loaded. {HOW}",
+             every call needs approval, and the folder's configuration, scripts and instructions are not loaded. {HOW}",
             shown_path(&first.root),
             files.join(", "),
         ))
     }
 }
 
-/// Returns the path of a difference below its directory, and what became of it.
+/// Returns the path of a difference below its directory, and its kind.
 fn named(difference: &Difference) -> String {
     let below = difference.path.strip_prefix(&difference.root);
     let path = match below {
@@ -177,7 +177,9 @@ impl Gate for ReviewGate {
         };
         reasons.push(AskReason::UnreviewedFolder);
         Verdict::Ask {
-            prompt: format!("{question}\n{MUST_BE_REVIEWED}, so nothing runs unasked here: {HOW}."),
+            prompt: format!(
+                "{question}\n{MUST_BE_REVIEWED}, so nothing runs here without asking: {HOW}."
+            ),
             reasons,
         }
     }
@@ -200,7 +202,7 @@ impl Gate for ReviewGate {
 pub(crate) struct ReviewWarnings {
     review: Review,
     events: EventSender,
-    /// What was said last.
+    /// Latest message.
     said: Mutex<Option<String>>,
 }
 
@@ -229,7 +231,7 @@ impl ReviewWarnings {
         self.events.send(Clock::system().now(), body);
     }
 
-    /// Says what must be reviewed, unless that was said before.
+    /// Names the files that must be reviewed, unless that was done before.
     fn warn(&self) {
         let warning = self.review.warning();
         let mut said = self.said.lock().unwrap_or_else(PoisonError::into_inner);

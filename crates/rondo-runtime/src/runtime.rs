@@ -38,9 +38,9 @@ struct Shared {
     notices: Arc<dyn Notices>,
     /// The configuration files that were read.
     files: KnownFiles,
-    /// What was answered about folders.
+    /// Answers to questions about folders.
     trust_answers: TrustAnswers,
-    /// Whether it was said what the sandbox does not hold here.
+    /// Set once the user was told of gaps in the sandbox.
     has_noted_shortfall: AtomicBool,
     request_limits: RequestLimits,
     python: LivePython,
@@ -79,7 +79,7 @@ impl Runtime {
         }))
     }
 
-    /// Returns what shows notes, for a task that outlives this call.
+    /// Returns the receiver of notes, for a task that outlives this call.
     pub(crate) fn shared_notices(&self) -> Arc<dyn Notices> {
         Arc::clone(&self.0.notices)
     }
@@ -123,14 +123,14 @@ impl Runtime {
         Settings::load_with(&answers, &self.0.files, env, directory, flags, &NoNotices)
     }
 
-    /// Has an approver asked while settings are read whether a folder is trusted, its servers may be started and what a
+    /// Asks an approver while settings are read whether a folder is trusted, its servers may be started and what a
     /// command left changed there is accepted; nobody if it is `None`, which is how a runtime begins. What is not answered
     /// is not used.
     pub fn ask_about_folders(&self, approver: Option<Arc<dyn Approver>>) {
         self.0.trust_answers.ask(approver);
     }
 
-    /// Has settings hold once with those that were shared last what is equal in both. A thousand sessions of a host have
+    /// Lets settings share what is equal in those that were shared last. A thousand sessions of a host have
     /// read the same files.
     pub(crate) fn share(&self, settings: &mut Settings) {
         let mut latest = self.0.latest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -167,7 +167,7 @@ impl Runtime {
         Ok(connected)
     }
 
-    /// Forgets the connected model, so that the next turn connects anew, such as after a key was changed.
+    /// Forgets the connected model, so that the next turn connects again, such as after a key was changed.
     pub fn disconnect(&self) {
         *self.connected() = None;
     }
@@ -199,7 +199,7 @@ impl Runtime {
     }
 
     /// Returns the servers of these settings, which the first call starts in the background, on the current Tokio
-    /// runtime; nothing where there are none. Sessions of one directory share them, and they go on as long as what this
+    /// runtime; nothing if there are none. Sessions of one directory share them, and they continue as long as what this
     /// returns is held.
     ///
     /// # Errors
@@ -223,7 +223,7 @@ impl Runtime {
         mcp::start(settings, &self.0.notices, Consent::Ask)
     }
 
-    /// Does something that no turn waits for on a thread that may block; at once where there is no such thread.
+    /// Does something that no turn waits for on a thread that may block; at once if there is no such thread.
     pub(crate) fn beside(&self, work: impl FnOnce() + Send + 'static) {
         let Ok(threads) = Handle::try_current() else {
             return work();
@@ -248,7 +248,7 @@ impl Runtime {
             // A host whose turns need no clock may have none.
             return;
         }
-        // What takes longer is given up.
+        // Work that takes longer is abandoned.
         let done = async { while beside.join_next().await.is_some() {} };
         let _ = timeout(BESIDE_TIMEOUT, done).await;
     }
@@ -283,7 +283,7 @@ impl Runtime {
         *extensions = std::mem::take(&mut *extensions).with(more);
     }
 
-    /// Returns what was added to all turns so far.
+    /// Returns the additions to all turns so far.
     #[must_use]
     pub fn extensions(&self) -> Extensions {
         let extensions = self.0.extensions.lock();
@@ -291,7 +291,7 @@ impl Runtime {
         extensions.clone()
     }
 
-    /// Returns where turns share what they have alike.
+    /// Returns the values that turns share.
     pub(crate) fn values(&self) -> &SharedValues {
         &self.0.values
     }

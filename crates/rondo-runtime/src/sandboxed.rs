@@ -2,7 +2,7 @@
 //! settings keep it (`sandboxed_folders`).
 //!
 //! In such a folder the setting `approval` is `auto` unless something says otherwise: the command line, the environment,
-//! or a project that is trusted. The choice counts only where the whole sandbox holds.
+//! or a project that is trusted. The choice counts only if the whole sandbox holds.
 
 use crate::confined;
 use crate::env::Env;
@@ -50,7 +50,7 @@ pub fn folder(directory: &Path, settings: &Settings) -> Result<PathBuf> {
     let folder = directory.canonicalize().map_err(failed)?;
     let home = settings.env.get("HOME").map(Path::new);
     if folder.parent().is_none() {
-        let message = "a sandbox around `/` would hold nothing";
+        let message = "a sandbox around `/` would protect nothing";
         return Err(SetupError::new(SetupErrorKind::Usage, message));
     }
     confined::refuse_home(home, std::slice::from_ref(&folder))?;
@@ -94,7 +94,7 @@ fn sandboxable(directory: &Path, values: &Layer, env: &Env) -> Option<PathBuf> {
     is_possible.then_some(real)
 }
 
-/// Returns the folder that a question may offer to choose; none if something else decides about approval.
+/// Returns the folder that a question may offer to choose; `None` if something else decides about approval.
 pub(crate) fn may_be_offered(settings: &Settings) -> Option<String> {
     let values = &settings.values;
     let is_open = match values.approval {
@@ -118,7 +118,7 @@ pub(crate) fn may_be_offered(settings: &Settings) -> Option<String> {
 /// Builds the sandbox of an offer.
 type Prepare = dyn Fn() -> Result<SandboxSpec> + Send + Sync;
 
-/// What questions about commands offer in a folder: to run them in the sandbox from now on. Clones share the choice.
+/// Offer in questions about commands of a folder: to run them in the sandbox from now on. Clones share the choice.
 #[derive(Clone)]
 pub struct SandboxOffer(Arc<Offered>);
 
@@ -162,7 +162,7 @@ impl SandboxOffer {
         matches!(&grant.scope, GrantScope::Sandbox { folder } if *folder == self.0.folder)
     }
 
-    /// Returns the grant that a question offers; none if the sandbox does not hold here as a whole. May start a process.
+    /// Returns the grant that a question offers; `None` if the sandbox does not hold here as a whole. May start a process.
     fn grant(&self) -> Option<Grant> {
         let prepare = || {
             confined::is_full()
@@ -174,7 +174,7 @@ impl SandboxOffer {
             scope: GrantScope::Sandbox {
                 folder: self.0.folder.clone(),
             },
-            // What the sandbox holds sends nothing out.
+            // A command in the sandbox sends nothing out.
             despite_outside_text: true,
         })
     }

@@ -1,7 +1,7 @@
 //! Removes escape sequences from the output of models, tools and servers, so that it cannot control the terminal.
 //!
 //! An escape sequence can overwrite earlier output, set the title, write the clipboard, or make the terminal
-//! send input as if the user had typed it. Text keeps no sequences; live output keeps only colours and "erase to
+//! send input as if the user had typed it. Text keeps no sequences; live output keeps only colors and "erase to
 //! the end of the line", which progress lines need.
 
 use rondo_core::shown::{is_hidden, is_ordinary};
@@ -18,7 +18,7 @@ pub fn plain(text: &str) -> String {
 }
 
 /// Returns text as one cell of a table: a blank for each line break and tab, and no other hidden
-/// characters, which would move its neighbours, but those that ordinary text needs.
+/// characters, which would move its neighbors, but those that ordinary text needs.
 pub fn cell(text: &str) -> String {
     let blank = |c: char| {
         if matches!(c, '\n' | '\t' | '\r') {
@@ -32,12 +32,12 @@ pub fn cell(text: &str) -> String {
     plain(&text).chars().filter(stays).collect()
 }
 
-/// What passes.
+/// Characters that pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Keep {
     /// Characters, line breaks and tabs.
     Text,
-    /// Colours, carriage returns and erasing to the end of the line too.
+    /// Colors, carriage returns and erasing to the end of the line too.
     LiveOutput,
 }
 
@@ -70,7 +70,7 @@ impl Sanitizer {
         }
     }
 
-    /// Returns what of the next piece may pass.
+    /// Returns the part of the next piece that may pass.
     pub fn push(&mut self, piece: &str) -> String {
         let mut out = String::with_capacity(piece.len());
         for c in piece.chars() {

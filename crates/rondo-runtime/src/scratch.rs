@@ -23,7 +23,7 @@ const DIRECTORIES_MAX: usize = 32;
 /// When this process looked at which directory.
 static LOOKED: Mutex<Vec<(PathBuf, SystemTime)>> = Mutex::new(Vec::new());
 
-/// Returns whether what other sessions left in a directory is to be looked at now, and takes it that it is.
+/// Returns whether to check now what other sessions left in a directory, and counts it as checked.
 pub(crate) fn is_due(directory: &Path) -> bool {
     let now = SystemTime::now();
     let mut looked = LOOKED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -36,7 +36,7 @@ pub(crate) fn is_due(directory: &Path) -> bool {
     !is_known
 }
 
-/// Makes the directory of a session's caches where it is not there, and removes those of old sessions.
+/// Makes the directory of a session's caches if it is not there, and removes those of old sessions.
 ///
 /// # Errors
 /// When it cannot be made.
@@ -45,7 +45,7 @@ pub(crate) fn dir(paths: &Paths, session: &SessionId) -> Result<PathBuf> {
     let calls = calls::dir(paths, session);
     let directory = root.join(calls.file_name().unwrap_or_default());
     private_dir(&directory)?;
-    // Where it fails, they are removed earlier.
+    // If it fails, they are removed earlier.
     let _ = File::open(&directory).and_then(|it| it.set_modified(SystemTime::now()));
     if is_due(&root) {
         prune(&root, SESSIONS_MAX, USED_FOR);
@@ -64,7 +64,7 @@ fn prune(root: &Path, sessions_max: usize, used_for: Duration) {
     found.sort();
     for (unused, path) in found.into_iter().skip(sessions_max) {
         if unused >= used_for {
-            // What cannot be removed is tried again the next time.
+            // A file that cannot be removed is tried again the next time.
             let _ = fs::remove_dir_all(path);
         }
     }

@@ -10,7 +10,7 @@ use rondo_policy::{CommandEnvironment, Variables};
 /// dummy key of a local server, may be part of any path.
 const KEY_BYTES_MIN: usize = 16;
 
-/// Recognises variables that hold a key, by their names.
+/// Recognizes variables that hold a key, by their names.
 #[derive(Debug, Clone)]
 pub struct KeyNames {
     rules: CommandEnvironment,
@@ -18,12 +18,12 @@ pub struct KeyNames {
 }
 
 impl KeyNames {
-    /// Recognises the usual names of keys, and the variables from which a provider takes a key or a header.
+    /// Recognizes the usual names of keys, and the variables from which a provider takes a key or a header.
     pub fn of(settings: &Settings) -> Self {
         Self::new(variables(settings).cloned().collect())
     }
 
-    /// Recognises the usual names of keys, and these.
+    /// Recognizes the usual names of keys, and these.
     pub fn new(named: Vec<String>) -> Self {
         let rules = CommandEnvironment {
             // These are withheld for their effect on programs and hold no keys.

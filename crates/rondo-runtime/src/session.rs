@@ -24,7 +24,7 @@ use std::thread::{self, JoinHandle};
 /// Which session is meant.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SessionSource {
-    /// A new one; where the settings keep nothing, one in memory.
+    /// A new one; if the settings keep nothing, one in memory.
     New,
     /// The one that was written last: of the directory, or else of all.
     Latest,
@@ -35,9 +35,9 @@ pub enum SessionSource {
 /// How a session is opened.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
-    /// Where it works, and whose project's settings count.
+    /// Working directory, which selects the project's settings.
     pub directory: PathBuf,
-    /// Whether a person named that directory: otherwise a session that is kept works in its own.
+    /// Set if a person named that directory: otherwise a recorded session uses its own.
     pub is_directory_named: bool,
 }
 
@@ -112,7 +112,7 @@ fn no_thread(err: std::io::Error) -> SetupError {
 /// A session that a host works in: found, then taken. Its record begins with its first turn or cell, so that one in
 /// which nothing was said leaves nothing behind; it is let go of when this is dropped, or another one takes its place.
 pub struct Session {
-    /// What is in force in it.
+    /// Effective settings.
     pub settings: Settings,
     conversation: Option<Conversation>,
     store: Option<Store>,
@@ -121,9 +121,9 @@ pub struct Session {
     /// The entry of a recorded session that is not taken yet.
     found: Option<Box<SessionInfo>>,
     runtime: Runtime,
-    /// The id that its record begins under; none where a new one is made.
+    /// The id that its record begins under; `None` if a new one is made.
     id: Option<SessionId>,
-    /// Whether the files of older sessions' commands are still to be removed.
+    /// Set if the files of older sessions' commands must still be removed.
     is_to_prune: bool,
     /// The sandbox that questions of the latest turn offered.
     offer: Option<SandboxOffer>,
@@ -135,7 +135,7 @@ impl Session {
         let kind = self.store.as_ref().map(|it| it.unknown_file_system());
         if let Some(Ok(Some(kind))) = kind {
             self.runtime.notices().note(&format!(
-                "the journal lies on a file system of the type `{kind}`, of which it is not known whether locks hold: use it \
+                "the journal is on a file system of the type `{kind}`, where file locks may be unreliable: use it \
                  from one machine only, or set `RONDO_HOME` to a local directory"
             ));
         }
@@ -157,7 +157,7 @@ impl Session {
         }
     }
 
-    /// A new one, whose record begins under this id, in a journal that is open already where it is kept.
+    /// A new one, whose record begins under this id, in a journal that is open already if it is kept.
     pub(crate) fn new_as(
         id: SessionId,
         runtime: Runtime,
@@ -290,13 +290,13 @@ impl Session {
         }
     }
 
-    /// Returns what all sessions of the host share.
+    /// Returns the runtime that all sessions of the host share.
     #[must_use]
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
-    /// Returns what was said and where it is recorded, once there is a record.
+    /// Returns the conversation and its records, once there is a record.
     #[must_use]
     pub fn conversation(&self) -> Option<&Conversation> {
         self.conversation.as_ref()
@@ -314,7 +314,7 @@ impl Session {
             .is_some_and(|it| it.journal.has_failed())
     }
 
-    /// Returns whether nothing is kept: no journal has it, be it in memory.
+    /// Returns whether nothing is kept: no journal has it, not even one in memory.
     #[must_use]
     pub fn is_ephemeral(&self) -> bool {
         let is_in_memory = self.store.as_ref().is_some_and(|it| it.is_in_memory());
@@ -346,15 +346,15 @@ impl Session {
     pub fn info(&mut self) -> Result<SessionInfo> {
         let none = |message| Err(SetupError::new(SetupErrorKind::NoSession, message));
         let Some(id) = self.conversation().map(|it| it.session.clone()) else {
-            return none("nothing was said yet");
+            return none("there is no message yet");
         };
         if self.is_ephemeral() {
-            return none("nothing is kept of this session");
+            return none("this session is not recorded");
         }
         self.store()?.session(&id).map_err(sessions::failed)
     }
 
-    /// Begins its record under a title, where it has none yet.
+    /// Begins its record under a title, if it has none yet.
     ///
     /// # Errors
     /// When the journal cannot be used.
@@ -373,18 +373,19 @@ impl Session {
         Ok(self.conversation.insert(conversation))
     }
 
-    /// Goes on with a recorded session in place of the one before, which is let go of first: a process owns
-    /// a session once. Where that fails, the next turn begins a session of its own.
+    /// Continues a recorded session in place of the one before, which is released first: a process owns
+    /// a session once. If that fails, the next turn begins a session of its own.
     ///
     /// # Errors
-    /// When another process works on it, when its records are damaged, or the disk fails.
+    /// When another process is running it, when its records are damaged, or the disk fails.
     pub fn take(&mut self, info: &SessionInfo) -> Result<&Conversation> {
         self.conversation = None;
         let taken = Conversation::take(self.store()?, info)?;
         Ok(self.conversation.insert(taken))
     }
 
-    /// Records what is of no turn, and returns the record's place; `None` if the session has no record yet.
+    /// Records something that belongs to no turn, and returns the record's place; `None` if the session has no record
+    /// yet.
     ///
     /// # Errors
     /// When it cannot be recorded; then what it announces must not happen.
@@ -395,7 +396,7 @@ impl Session {
         }
     }
 
-    /// Decides who answers, and under what.
+    /// Builds the specification of the turn: the model that answers, and its limits.
     ///
     /// # Errors
     /// When the settings name no model, or one that cannot do what the profile needs.
@@ -418,11 +419,11 @@ impl Session {
         TurnSpec::of(&settings, notices)
     }
 
-    /// Returns the turn that was cut off and what it goes on under, if there is one. It stays cut off until
+    /// Returns the turn that was cut off and what it continues under, if there is one. It stays cut off until
     /// [`finished`](Self::finished) takes its outcome.
     ///
     /// # Errors
-    /// When its models are not known here, or it was imported and the user has not agreed that it goes on.
+    /// When its models are not known here, or it was imported and the user has not agreed that it continues.
     pub fn cut_off(&self) -> Result<Option<(TurnSpec, TurnStart)>> {
         let Some(conversation) = self.conversation() else {
             return Ok(None);
@@ -437,14 +438,14 @@ impl Session {
         Ok(Some((spec, TurnStart::CutOff(cut_off))))
     }
 
-    /// Allows that a turn which came from a file is carried on.
+    /// Allows that a turn which came from a file is resumed.
     pub fn allow_cut_off(&mut self) {
         if let Some(conversation) = &mut self.conversation {
             conversation.needs_consent = false;
         }
     }
 
-    /// Goes on from the messages of the turn that was cut off, as they are, in place of carrying it on.
+    /// Continues from the messages of the turn that was cut off, as they are, instead of resuming it.
     pub fn leave_cut_off(&mut self) {
         if let Some(conversation) = &mut self.conversation {
             conversation.leave_open_turn();
@@ -475,7 +476,7 @@ impl Session {
             self.begin_turn(title(&message.text()))?;
         }
         let Some(conversation) = &self.conversation else {
-            let message = "no turn was cut off";
+            let message = "there is no turn to resume";
             return Err(SetupError::new(SetupErrorKind::NoSession, message));
         };
         let turn = builder.build(TurnSession {
@@ -496,7 +497,8 @@ impl Session {
         Ok(turn)
     }
 
-    /// Takes what a turn left: the next one knows its messages, and runs commands in the sandbox if the user chose that.
+    /// Takes the outcome of a turn: the next one knows its messages, and runs commands in the sandbox if the user chose
+    /// that.
     pub fn finished(&mut self, outcome: &Outcome) {
         if self.offer.take().is_some_and(|it| it.is_chosen()) {
             self.settings.values.approval = Some(ApprovalMode::Auto);
@@ -544,8 +546,8 @@ impl Session {
         }
     }
 
-    /// Returns what the parked turn waits for; empty where no turn is parked. Questions that were answered or have
-    /// expired are left out: nothing is waited for that is about them.
+    /// Returns the questions that the parked turn waits for; empty if no turn is parked. Questions that were answered
+    /// or have expired are left out: the turn does not wait for them.
     #[must_use]
     pub fn open_questions(&self) -> Vec<Question> {
         let Some(conversation) = self.conversation() else {
@@ -558,7 +560,7 @@ impl Session {
         open.cloned().collect()
     }
 
-    /// Begins the record with a first question, whose words become the title even where a cell began it.
+    /// Begins the record with a first question, whose words become the title even if a cell began it.
     pub(crate) fn begin_turn(&mut self, title: String) -> Result<()> {
         let of_cells = self
             .conversation()
@@ -574,6 +576,6 @@ impl Session {
 
 fn no_consent() -> SetupError {
     let message = "the turn that was cut off was imported: its file may be from anyone";
-    let hint = "`rondo resume SESSION` at a terminal asks whether it may go on; `rondo fork SESSION --at STEP --message TEXT` leaves it";
+    let hint = "`rondo resume SESSION` at a terminal asks whether to resume it; `rondo fork SESSION --at STEP --message TEXT` leaves it";
     SetupError::new(SetupErrorKind::ApprovalNeeded, message).hint(hint)
 }

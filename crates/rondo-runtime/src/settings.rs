@@ -42,7 +42,7 @@ pub struct Settings {
     pub rules: Rules,
     /// The servers of the Model Context Protocol.
     pub mcp: McpSetup,
-    /// What a person can be asked about the directory, and nobody has answered: what it is about is not used.
+    /// Open questions about the directory; the parts in question are not used.
     pub folder_questions: Vec<Question>,
 }
 
@@ -77,10 +77,10 @@ pub struct Source {
     pub name: String,
     /// The settings of the layer.
     pub layer: Layer,
-    /// Whether it is trusted. The numbers of an untrusted layer apply only if they are lower than those of the
+    /// Set if it is trusted. The numbers of an untrusted layer apply only if they are lower than those of the
     /// layers below.
     pub is_trusted: bool,
-    /// Whether it is the project's, not the user's.
+    /// Set if it is the project's, not the user's.
     pub is_of_project: bool,
 }
 

@@ -1,4 +1,5 @@
-//! What most turns of a host have alike, held once: a thousand that run at the same time have the same profile and rules.
+//! Values that most turns of a host share, held once: a thousand that run at the same time have the same profile and
+//! rules.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::unchecked::CheckedFolders;
@@ -26,7 +27,7 @@ pub struct SharedValues {
     pub(crate) rules: Interner<Arc<Rules>>,
     pub(crate) environments: Interner<Arc<CommandEnvironment>>,
     pub(crate) tool_patterns: Interner<ToolPatterns>,
-    /// What commands in a sandbox may read besides their directories.
+    /// Further paths that sandboxed commands may read.
     pub(crate) readable: Interner<Arc<Vec<PathBuf>>>,
     /// With what finds them in a text.
     pub(crate) secrets: Interner<Secrets>,
@@ -35,7 +36,7 @@ pub struct SharedValues {
 }
 
 impl SharedValues {
-    /// Has a gate hold what others hold that are alike.
+    /// Lets a gate share equal values with others.
     pub(crate) fn share(&self, gate: &mut GateOptions) {
         gate.rules = self.rules.share(Arc::clone(&gate.rules));
         gate.allowed_tools = self.tool_patterns.share(gate.allowed_tools.clone());
@@ -44,13 +45,13 @@ impl SharedValues {
     }
 }
 
-/// Where the directories led that turns have worked in. A command of one turn can put a link in the place of a directory
+/// Canonical paths of the directories of turns. A command of one turn can put a link in the place of a directory
 /// that the next turn works in.
 #[derive(Default)]
 pub(crate) struct Directories(Mutex<HashMap<PathBuf, PathBuf>>);
 
 impl Directories {
-    /// Checks that a directory leads to where it led before. What does not exist is left to whoever opens it.
+    /// Checks that a directory leads to where it led before. A missing one is left to the code that opens it.
     ///
     /// # Errors
     /// When it leads elsewhere now.
@@ -89,7 +90,7 @@ impl<T> Default for Interner<T> {
 }
 
 impl<T: Clone + PartialEq> Interner<T> {
-    /// Returns the kept value that equals this one; it is kept where there is none.
+    /// Returns the kept value that equals this one; it is kept if there is none.
     pub(crate) fn share(&self, value: T) -> T {
         let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = match kept.iter().position(|it| *it == value) {

@@ -173,7 +173,7 @@ impl TurnSpec {
     }
 }
 
-/// What runs without asking is the profile's of now, never a record's; what was forbidden stays so.
+/// Permissions are the profile's of now, never a record's; recorded prohibitions stay.
 pub(crate) fn permitted_now(
     mut recorded: Profile,
     is_imported: bool,
@@ -187,7 +187,7 @@ pub(crate) fn permitted_now(
         profiles::refuse_too(&mut recorded, now.profile);
     }
     if is_imported && let Ok(own) = profiles::resolve(settings, settings.profile_name()) {
-        // Whoever wrote the file chose the profile's name.
+        // The author of the file chose the profile's name.
         profiles::refuse_too(&mut recorded, own.profile);
     }
     recorded
@@ -217,14 +217,14 @@ pub fn go_on_with(asked: &LastAsked, settings: &mut Settings, notices: &dyn Noti
     let is_set = settings.values.base_url.clone();
     at_its_address(recorded, false, settings).map_err(|error| {
         error.hint(format!(
-            "the session's latest turn asked `{model}`: name another model with `-m`"
+            "the session's latest turn used `{model}`: name another model with `-m`"
         ))
     })?;
     if settings.values.base_url != is_set
         && let Some(address) = &settings.values.base_url
     {
         notices.note(&format!(
-            "`{model}` is asked at `{address}`, as it was in this session; `--base-url` names another address"
+            "`{model}` is used at `{address}`, as before in this session; `--base-url` names another address"
         ));
     }
     Ok(())
@@ -258,7 +258,7 @@ pub fn other_answers(asked: &LastAsked, settings: &Settings) -> Option<String> {
         None => at(&target.shown_url()),
     };
     Some(format!(
-        "the next question goes to `{}`{now}; in this session, `{}`{} was asked",
+        "the next question goes to `{}`{now}; so far, this session used `{}`{}",
         target.full_name(),
         model,
         at(recorded)
@@ -306,9 +306,9 @@ fn is_elsewhere(target: &ModelTarget, recorded: &str) -> bool {
 
 fn moved(target: &ModelTarget, recorded: &str) -> SetupError {
     let (name, now) = (target.full_name(), target.shown_url());
-    let message = format!("the turn asked `{name}` at `{recorded}`, which is at `{now}` now");
+    let message = format!("the turn used `{name}` at `{recorded}`, which is now at `{now}`");
     SetupError::new(SetupErrorKind::Config, message)
-        .hint("name the address to go on at with `--base-url`, or set the provider's as it was")
+        .hint("name the address with `--base-url`, or restore the provider's address")
 }
 
 /// Returns the profile's name: that of the built-in model for local weights, unless the user names one.
@@ -330,7 +330,7 @@ fn check_dialect(profile: &Profile) -> Result<()> {
     let name = &profile.name;
     Err(SetupError::new(
         SetupErrorKind::Config,
-        format_args!("profile `{name}` speaks the dialect `{dialect}`, which this version does not have"),
+        format_args!("profile `{name}` uses the dialect `{dialect}`, which this version does not have"),
     )
     .hint(format!(
         "choose another profile with `--profile`, or set `dialect` and `system_prompt` under `[profiles.{name}]` in the configuration; the dialects are: {}",
@@ -349,7 +349,7 @@ async fn key_in_time(
         return finding.await;
     };
     timeout(limit, finding).await.unwrap_or_else(|_| {
-        let message = "the deadline came before the `api_key_command` printed the key";
+        let message = "the deadline passed before the `api_key_command` printed the key";
         Err(SetupError::new(SetupErrorKind::Deadline, message))
     })
 }

@@ -55,7 +55,7 @@ pub fn build(
     blocks.map(|block| secrets.text(block.text)).collect()
 }
 
-/// What follows the prompt: what the user appends, and that a plan is asked for.
+/// Text after the prompt: the user's appendix, and the request for a plan.
 fn appended(settings: &Settings) -> Option<String> {
     let plan = (settings.values.plan == Some(true)).then(|| PLAN.to_owned());
     let own = settings.values.append_system_prompt.clone();

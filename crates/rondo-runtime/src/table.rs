@@ -1,7 +1,7 @@
 //! The one table of settings: the name of each, where it can be set, and what it does.
 //!
 //! Layers, variables, what a project may set, `rondo config`, `--help` and the table of
-//! `docs/configuration.md` follow from it, so that a new setting is one entry here (and its flag, where it has
+//! `docs/configuration.md` follow from it, so that a new setting is one entry here (and its flag, if it has
 //! one, among the arguments of the command line).
 
 use crate::env::Env;
@@ -28,7 +28,7 @@ pub struct Setting {
     pub variable: Option<&'static str>,
     /// The option of the command line that sets it.
     pub flag: Option<&'static str>,
-    /// What the configuration of an untrusted folder may do with it. That of a trusted folder may set it.
+    /// Rights of an untrusted folder's configuration to the setting. That of a trusted folder may set it.
     pub untrusted: FromUntrusted,
     /// Description of its values.
     pub kind: &'static str,
@@ -38,7 +38,7 @@ pub struct Setting {
     pub default: &'static str,
 }
 
-/// What the configuration of an untrusted folder may do with a setting.
+/// Rights of an untrusted folder's configuration to a setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FromUntrusted {
     /// The value is ignored.
@@ -80,7 +80,7 @@ macro_rules! settings {
         #[doc = $help:literal]
         $name:ident: $type:ty, $default:literal, $variable:expr, $flag:expr, $untrusted:expr;
     )*) => {
-        /// What one source sets. The keys are those of `config.toml`.
+        /// Values from one source. The keys are those of `config.toml`.
         #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
         #[serde(deny_unknown_fields, default)]
         pub struct Layer {
@@ -130,7 +130,7 @@ macro_rules! settings {
             /// Sets one setting to a typed value, written as for its variable.
             ///
             /// # Errors
-            /// Says what is wrong with it.
+            /// When the value is invalid, with the reason.
             pub(crate) fn typed(setting: &Setting, typed: &str) -> std::result::Result<Self, String> {
                 const TYPED: &str = "typed";
                 let env = Env::of(&[(TYPED, typed)]);
@@ -145,7 +145,7 @@ macro_rules! settings {
                 Ok(layer)
             }
 
-            /// Returns the value of a setting as `config.toml` has it; none where it is not set.
+            /// Returns the value of a setting as `config.toml` has it; `None` if it is not set.
             #[must_use]
             pub fn get(&self, name: &str) -> Option<toml::Value> {
                 match name {
@@ -575,7 +575,7 @@ mod tests {
             let shown = layer.get(setting.name).unwrap();
             let set = SETTINGS.iter().filter(|it| layer.get(it.name).is_some());
             assert_eq!(set.count(), 1, "{}", setting.name);
-            // What is shown is what a file may say.
+            // The shown value is one that a file may have.
             let mut file = toml::Table::new();
             file.insert(setting.name.to_owned(), shown.clone());
             let read: Layer = toml::from_str(&file.to_string()).unwrap();

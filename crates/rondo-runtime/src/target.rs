@@ -68,7 +68,7 @@ impl ModelTarget {
         Self::of(named, None, &providers, settings)
     }
 
-    /// Returns the model with this full name as the settings know it; none if they know no such provider.
+    /// Returns the model with this full name as the settings know it; `None` if they know no such provider.
     pub fn known(full_name: &str, settings: &Settings) -> Option<Self> {
         let own = Self::make(settings).ok();
         let own = own.filter(|target| target.full_name() == full_name);
@@ -173,7 +173,7 @@ impl ModelTarget {
             let name = self.full_name();
             return Err(SetupError::new(
                 SetupErrorKind::Config,
-                format_args!("the budget cannot be kept: the price of `{name}` is not known"),
+                format_args!("the budget cannot be enforced: the price of `{name}` is not known"),
             )
             .hint(format!(
                 "set `input_usd` and `output_usd` (for a million tokens) under `[models.\"{name}\"]` in the configuration, or bound the tokens with `--max-tokens-total`"
@@ -225,7 +225,7 @@ impl ModelTarget {
         self.weights.is_some() || self.provider.keyless == Some(true) || is_loopback(&self.base_url)
     }
 
-    /// Finds the key; `None` where none is needed.
+    /// Finds the key; `None` if none is needed.
     ///
     /// # Errors
     /// When there is none and one is needed, or the command that prints it fails.
@@ -247,7 +247,7 @@ impl ModelTarget {
         Err(self.missing_key())
     }
 
-    /// Checks that there is a key or a way to one, where one is needed.
+    /// Checks that there is a key or a way to one, if one is needed.
     ///
     /// # Errors
     /// When there is none.
@@ -342,7 +342,7 @@ fn parse_model(
     }
     let message = match spec.split_once('/') {
         Some((name, _)) => format!("there is no provider `{name}`, as in model `{spec}`"),
-        None => format!("model `{spec}` does not say its provider"),
+        None => format!("model `{spec}` does not name its provider"),
     };
     Err(
         SetupError::new(SetupErrorKind::Config, message).hint(format!(
@@ -390,11 +390,10 @@ fn default_model(
     settings: &Settings,
 ) -> Result<(String, String)> {
     if explicit_url.is_some() {
-        return Err(SetupError::new(
-            SetupErrorKind::Config,
-            "there is an address to ask at, but no model to ask for",
-        )
-        .hint("name the model with `-m NAME`, as the server knows it"));
+        return Err(
+            SetupError::new(SetupErrorKind::Config, "a base URL is set, but no model")
+                .hint("name the model with `-m NAME`, as the server calls it"),
+        );
     }
     let named_by_variable = providers.iter().find(|(_, provider)| {
         let variable = provider.model_env.as_deref();
@@ -437,7 +436,7 @@ fn key_in_env(provider: &Provider, settings: &Settings) -> Option<String> {
 fn no_model() -> SetupError {
     SetupError::new(
         SetupErrorKind::Auth,
-        "there is no model to ask: none is named, and no provider has a key",
+        "there is no model to use: none is named, and no provider has a key",
     )
     .hint(
         "fetch the small model that runs inside Rondo with `rondo models pull`; or set a key such as `OPENAI_API_KEY`, `GEMINI_API_KEY` or `OPENROUTER_API_KEY`; or ask a server on this machine, as with `-m ollama/qwen3` or `--base-url http://127.0.0.1:8080/v1 -m NAME`; or set `model` in the configuration",
@@ -537,7 +536,7 @@ impl EndedGroup {
 impl Drop for EndedGroup {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
-            // What has ended meanwhile needs no signal.
+            // A process that has ended meanwhile needs no signal.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }

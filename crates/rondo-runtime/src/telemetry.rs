@@ -4,7 +4,7 @@ use crate::env::Env;
 use crate::notices::Notices;
 use rondo_core::EventSender;
 
-/// Where the turns of this process are exported to; nowhere, unless the environment says so.
+/// Exporter of the turns of this process; disabled, unless the environment configures it.
 pub struct Telemetry(Inner);
 
 #[cfg(feature = "otel")]
@@ -24,8 +24,8 @@ mod sent {
     const OPT_IN: &str = "OTEL_SEMCONV_STABILITY_OPT_IN";
 
     impl Telemetry {
-        /// Starts what the environment asks for. What cannot be followed is said, and the run goes
-        /// on without.
+        /// Starts the exports that the environment asks for. A value that cannot be followed is reported, and the run
+        /// continues without.
         pub async fn start(env: &Env, notices: &dyn Notices) -> Self {
             if let Some(wanted) = env.get(OPT_IN).and_then(unknown_opt_in) {
                 let written = convention::VERSION;
@@ -46,7 +46,7 @@ mod sent {
             Self(exporter.ok())
         }
 
-        /// Has the turn that runs with this sender traced and measured.
+        /// Traces and measures the turn that runs with this sender.
         pub fn observe(&self, events: EventSender) -> EventSender {
             match &self.0 {
                 Some(exporter) => exporter.telemetry().observe(events),
@@ -54,13 +54,13 @@ mod sent {
             }
         }
 
-        /// Sends what is left, for a bounded time. A failure is no failure of the run.
+        /// Sends what is left, for a bounded time. A failure is not a failure of the run.
         pub async fn finish(self) {
             let Some(exporter) = self.0 else {
                 return;
             };
             let ending = spawn_blocking(move || exporter.shutdown(SHUTDOWN_TIMEOUT));
-            // What was refused was said when it was.
+            // A refused value was reported when it was refused.
             if let Ok(Err(error @ ShutdownError::TimedOut)) = ending.await {
                 tracing::warn!(%error, "telemetry is incomplete");
             }
@@ -74,7 +74,7 @@ mod sent {
         exporter.map_err(|err| err.to_string())
     }
 
-    /// Says what `rondo doctor` shows.
+    /// Describes the telemetry for `rondo doctor`.
     pub fn described(env: &Env) -> Result<String, String> {
         let conventions = format!("GenAI conventions {}", convention::VERSION);
         match Settings::from_lookup(|name| env.text(name)) {
@@ -116,7 +116,7 @@ mod unsent {
         pub async fn finish(self) {}
     }
 
-    /// Says what `rondo doctor` shows.
+    /// Describes the telemetry for `rondo doctor`.
     pub fn described(_env: &Env) -> Result<String, String> {
         Ok("not in this build".to_owned())
     }

@@ -12,9 +12,9 @@ use std::path::{Path, PathBuf};
 pub const RECENT_COMMANDS_MAX: usize = 10;
 /// Bytes of a file of git that are read.
 const GIT_FILE_BYTES_MAX: u64 = 4096;
-/// Characters of a commit that tell it from others.
+/// Characters of a commit that distinguish it from others.
 const COMMIT_CHARS: usize = 7;
-/// The files by which git shows that it is in the midst of something.
+/// The files by which git shows that it is in the middle of something.
 const GIT_STATES: [(&str, &str); 6] = [
     ("MERGE_HEAD", "a merge"),
     ("rebase-merge", "a rebase"),
@@ -36,7 +36,7 @@ pub fn with_surroundings(seen: TerminalContext, directory: &Path, env: &Env) -> 
         system: Some(std::env::consts::OS.to_owned()),
         shell: env.get("SHELL").map(str::to_owned),
         git_branch: branch(directory),
-        git_state: midst.map(|(_, state)| format!("in the midst of {state}")),
+        git_state: midst.map(|(_, state)| format!("in the middle of {state}")),
         ..seen
     }
 }
@@ -131,7 +131,7 @@ mod tests {
         fs::create_dir(git.join("rebase-merge")).unwrap();
         let context = with_surroundings(seen(), root.path(), &env);
         let state = context.git_state.as_deref();
-        assert_eq!(state, Some("in the midst of a rebase"));
+        assert_eq!(state, Some("in the middle of a rebase"));
         assert_eq!(context.commands, ["make"]);
     }
 

@@ -22,7 +22,7 @@ impl TodoList {
         Self(Arc::new(Mutex::new(items)))
     }
 
-    /// Returns its items; empty where there is no list.
+    /// Returns its items; empty if there is no list.
     #[must_use]
     pub fn items(&self) -> Vec<TodoItem> {
         self.lock().clone()
@@ -129,7 +129,7 @@ pub fn as_text(items: &[TodoItem]) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Returns what stands before an item.
+/// Returns the text before an item.
 #[must_use]
 pub fn mark(status: TodoStatus) -> &'static str {
     match status {

@@ -36,7 +36,7 @@ use std::sync::Arc;
 
 /// The pattern that forbids every tool.
 const ALL: &str = "*";
-/// Tools that are offered only where there is something for them: skills, the web, a search engine.
+/// Tools that are offered only if there is something for them: skills, the web, a search engine.
 const OPTIONAL: [&str; 3] = [SKILL_TOOL, "web_fetch", "web_search"];
 /// The bound on directories of skills whose files can be read.
 const SKILL_DIRECTORIES_MAX: usize = 16;
@@ -55,11 +55,11 @@ pub struct Toolset {
     pub workspace: Arc<Workspace>,
     /// The changes that they make to files.
     pub log: ChangeLog,
-    /// The sandbox that questions about commands offer; none where they do not.
+    /// The sandbox that questions about commands offer; `None` if they do not.
     pub(crate) offer: Option<SandboxOffer>,
-    /// What does not hold here that the sandbox of commands promises; none where it all does.
+    /// Gaps in the protection by the sandbox of commands; `None` if there are none.
     pub(crate) shortfall: Option<String>,
-    /// The sandbox of its commands; none where they are in none.
+    /// The sandbox of its commands; `None` if they are in none.
     sandbox: Option<SandboxSpec>,
     /// The directories in which read-only commands run without approval, the working directory first.
     directories: Vec<PathBuf>,
@@ -67,13 +67,12 @@ pub struct Toolset {
     looking: LookingCalls,
     /// The names of the tools that put such calls into the read-only sandbox.
     looking_tools: Vec<&'static str>,
-    /// What those calls, and others in the sandbox, do not see.
+    /// Files that are hidden from those calls, and from others in the sandbox.
     hidden: HiddenFromCommands,
     /// The names of tools that run in the sandbox of commands.
     confined: Vec<String>,
     /// The directory and environment of the user's shell, if the turn has one.
     workdir: Option<Workdir>,
-    /// Where skills may be.
     skills: Vec<SkillPlace>,
 }
 
@@ -146,9 +145,9 @@ pub struct ToolsetOptions<'a> {
     pub workdir: Option<&'a Workdir>,
     /// The Python session to use if `live` brings none.
     pub python: &'a LivePython,
-    /// Where turns share what they have alike.
+    /// Values that turns share.
     pub values: &'a SharedValues,
-    /// The runtime that the turn belongs to; none if its questions do not offer the sandbox.
+    /// The runtime that the turn belongs to; `None` if its questions do not offer the sandbox.
     pub(crate) offering: Option<Offering<'a>>,
 }
 
@@ -281,8 +280,8 @@ fn commands(exec: ExecOptions, profile: &Profile, settings: &Settings) -> [Arc<d
     [Arc::new(short), Arc::new(long)]
 }
 
-/// Returns what runs a person's own commands in a session: in their environment, outside of the sandbox, and judged by
-/// no gate. Secrets are redacted from their output.
+/// Returns the runner of a person's own commands in a session: in their environment, outside of the sandbox, and judged
+/// by no gate. Secrets are redacted from their output.
 ///
 /// # Errors
 /// When the directory of their status files cannot be made.
@@ -406,7 +405,7 @@ fn memory_bytes_max(settings: &Settings) -> Option<u64> {
     Some(mib.max(COMMAND_MEMORY_MIB_MIN).saturating_mul(1 << 20))
 }
 
-/// Says what commands may reach, and returns where those are noted that run because they only look.
+/// Sets the sandbox of commands, and returns the notes of those that run without asking because they only look.
 fn confine_commands(
     exec: &mut ExecOptions,
     options: &ToolsetOptions<'_>,

@@ -46,7 +46,7 @@ pub fn http_model(
 /// user has set.
 ///
 /// # Errors
-/// When a proxy's address or the file of certificate authorities is no good.
+/// When a proxy's address or the file of certificate authorities is invalid.
 pub fn connections(settings: &Settings) -> Result<Transport> {
     Transport::new(network(settings)).map_err(|err| SetupError::caused(SetupErrorKind::Config, err))
 }
@@ -114,7 +114,7 @@ fn quirks(target: &ModelTarget) -> Result<Quirks> {
     let table = toml::Value::Table(target.provider.quirks.clone());
     Quirks::deserialize(table).map_err(|err| {
         let context = format!(
-            "the `quirks` of provider `{}` make no sense",
+            "the `quirks` of provider `{}` are invalid",
             target.provider_name
         );
         SetupError::because(SetupErrorKind::Config, context, err.message().to_owned())

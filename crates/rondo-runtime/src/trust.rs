@@ -52,7 +52,7 @@ pub(crate) fn read_project(
     if !was_declined(paths, &project.folder, files) {
         let question = trust_question::of_settings(&project);
         match answers.answer(&question) {
-            // What has changed since it was asked about is not trusted.
+            // A file that has changed since the question is not trusted.
             Some(true) if is_as_asked(directory, &question)? => {
                 let mut user_file = UserFile::read(paths)?;
                 user_file.trust(&project.folder)?;
@@ -69,7 +69,7 @@ pub(crate) fn read_project(
         "are"
     };
     notices.note(&format!(
-        "`{}` is not trusted, so its {} {is_or_are} ignored; `rondo trust {}` honours it",
+        "`{}` is not trusted, so its {} {is_or_are} ignored; `rondo trust {}` applies it",
         project.file.display(),
         project.ignored_names(),
         project.folder.display(),
@@ -87,9 +87,9 @@ fn trusted(file: PathBuf, files: &KnownFiles) -> Result<Project> {
     let mut layer = Layer::read(&file, files)?;
     layer.trusted_folders = None;
     layer.sandboxed_folders = None;
-    // What a command takes of the machine is for its user to say.
+    // Limits of a command's use of the machine are for its user to set.
     layer.command_memory_mib = None;
-    // Who may reach the gateway, and how, is the user's alone to say.
+    // Access to the gateway is the user's alone to set.
     layer.hub = toml::Table::new();
     Ok(Project::Trusted(file, layer))
 }

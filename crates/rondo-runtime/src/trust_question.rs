@@ -1,5 +1,5 @@
-//! What a person is asked about a folder before something of it is used: its settings, the servers of its project, and what
-//! a sandboxed command left changed in its protected files.
+//! Questions about a folder before something of it is used: its settings, the servers of its project, and the changes
+//! that a sandboxed command left in its protected files.
 
 use crate::env::Env;
 use crate::mcp::WaitingServer;
@@ -31,8 +31,8 @@ const DENIED_MAX: usize = 1000;
 /// The bound on the differences in a question, in bytes.
 const DIFFERENCES_BYTES_MAX: usize = 16 << 10;
 
-/// Returns the question whether to trust a folder, so that all its settings apply. Its hash is of the folder, the file and
-/// all settings that are ignored without trust.
+/// Returns the question whether to trust a folder, so that all its settings apply. Its hash covers the folder, the file
+/// and all settings that are ignored without trust.
 pub(crate) fn of_settings(project: &UntrustedProject) -> Question {
     let settings = project.ignored.iter();
     let settings: Vec<String> = settings
@@ -41,8 +41,8 @@ pub(crate) fn of_settings(project: &UntrustedProject) -> Question {
     let mut agreed = vec![path_bytes(&project.folder), path_bytes(&project.file)];
     agreed.extend(settings.iter().map(String::as_bytes));
     let prompt = format!(
-        "`{}` sets what counts only in a folder that you trust:\n{}\
-         A model reads what is said, and profiles and tools decide what runs unasked.\n\
+        "`{}` has settings that apply only in a trusted folder:\n{}\
+         The model reads its texts, and its profiles and tools decide what runs without asking.\n\
          Trust {} from now on?",
         project.file.display(),
         listed(&settings),
@@ -51,7 +51,7 @@ pub(crate) fn of_settings(project: &UntrustedProject) -> Question {
     question("trust-settings", &agreed, &prompt)
 }
 
-/// Returns the question whether to accept what a sandboxed command left changed in protected files. Its hash is of the
+/// Returns the question whether to accept what a sandboxed command left changed in protected files. Its hash covers the
 /// files, with their content before and now.
 pub(crate) fn of_differences(differences: &[Difference]) -> Question {
     let mut agreed = Vec::new();
@@ -70,8 +70,8 @@ pub(crate) fn of_differences(differences: &[Difference]) -> Question {
     question("trust-changes", &agreed, &prompt)
 }
 
-/// Returns the question whether servers of a trusted project may be started. Its hash is of the folder, and of each server
-/// with all that configures it: `consents` are their hashes.
+/// Returns the question whether servers of a trusted project may be started. Its hash covers the folder, and each
+/// server with all that configures it: `consents` are their hashes.
 pub(crate) fn of_servers(
     folder: &Path,
     servers: &[WaitingServer],
@@ -86,8 +86,8 @@ pub(crate) fn of_servers(
         .collect();
     let file = servers.first().map(|it| it.file.display().to_string());
     let prompt = format!(
-        "`{}` brings servers that were not started here before:\n{}\
-         What they offer is read by the model, and programs run confined to this folder.\n\
+        "`{}` adds servers that were not started here before:\n{}\
+         The model reads what they offer; programs are confined to this folder.\n\
          Start them from now on?",
         file.unwrap_or_default(),
         listed(&lines),
@@ -166,7 +166,7 @@ pub(crate) struct TrustAnswers {
     state: Arc<Mutex<State>>,
     /// The session whose settings are read.
     session: Option<Arc<AskingSession>>,
-    /// What no question shows.
+    /// Secrets that no question shows.
     secrets: Secrets,
     /// The questions without an answer.
     open: Arc<Mutex<Vec<Question>>>,
@@ -197,14 +197,14 @@ impl State {
 pub(crate) struct AskingSession {
     /// Its journal and mailbox.
     pub(crate) store: Store,
-    /// What is known of it.
+    /// Facts about the session.
     pub(crate) info: SessionInfo,
     /// The answer that its owner has taken and recorded.
     pub(crate) taken: Option<Answer>,
 }
 
 impl TrustAnswers {
-    /// Has questions put to an approver while settings are read, or to nobody.
+    /// Puts questions to an approver while settings are read, or to no one.
     pub(crate) fn ask(&self, approver: Option<Arc<dyn Approver>>) {
         self.state().approver = approver;
     }
@@ -220,7 +220,7 @@ impl TrustAnswers {
         }
     }
 
-    /// Returns the answer to a question: the one that was given, or that of the approver; `None` if nobody answers.
+    /// Returns the answer to a question: the one that was given, or that of the approver; `None` if there is none.
     pub(crate) fn answer(&self, question: &Question) -> Option<bool> {
         let question = &Question {
             prompt: self.secrets.text(question.prompt.clone()),
@@ -311,7 +311,7 @@ impl AskingSession {
         let reply = approver.ask(&question).await;
         if let QuestionReply::Answered(answer, mail) = &reply {
             let answer = answer.clone();
-            // What was answered counts, recorded or not.
+            // The answer counts, recorded or not.
             conversation.record_folder_answer(answer, *mail).await.ok();
         }
         reply

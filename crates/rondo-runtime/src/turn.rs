@@ -62,7 +62,7 @@ pub enum TurnStart {
 }
 
 impl TurnStart {
-    /// Returns the message that begins the turn; none if it goes on.
+    /// Returns the message that begins the turn; `None` if it continues.
     pub(crate) fn message(&self) -> Option<&Arc<Message>> {
         match self {
             Self::Message { message, .. } => Some(message),
@@ -115,7 +115,7 @@ pub struct TurnBuilder {
     pub approver: Arc<dyn Approver>,
     /// Judges the calls, in place of the gate of the settings.
     pub gate: Option<Arc<dyn Gate>>,
-    /// Tells which calls of the host's tools only say something to the readers of the turn's answer.
+    /// Test for calls of the host's tools that only address the readers of the turn's answer.
     pub answers: Answers,
     /// Tools of the host that are offered whether or not the profile names them.
     pub tools: Vec<Arc<dyn Tool>>,
@@ -130,16 +130,16 @@ pub struct TurnBuilder {
     /// The directory of this person's memories, in place of the user's of this machine and the project's. The tool that
     /// saves them is `write_memory` then.
     pub memory: Option<PathBuf>,
-    /// Says what becomes durable together with the turn's records.
+    /// Source of the changes that become durable together with the turn's records.
     pub commits: Option<Arc<dyn CommitSource>>,
     /// Sees what happens in the turn.
     pub observer: Option<Arc<dyn Observer>>,
     /// Says how the process ends by the turn's outcome, for the record of its end.
     pub end_note: Option<EndNote>,
-    /// Whether the host shows no text before the turn is over, so that a reply that is cut in its middle is asked for
+    /// Set if the host shows no text before the turn is over, so that a reply that is cut in its middle is requested
     /// again.
     pub text_is_unseen: bool,
-    /// Whether the turn is stopped as soon as it goes on, so that its end is recorded.
+    /// Set if the turn must be stopped as soon as it continues, so that its end is recorded.
     pub is_stopped: bool,
     /// The JSON Schema that the answer must fit.
     pub schema: Option<Value>,
@@ -166,11 +166,11 @@ pub struct Turn {
     observer: Option<Arc<dyn Observer>>,
     end_note: Option<EndNote>,
     text_is_unseen: bool,
-    /// Whether it is to be cancelled as soon as it runs.
+    /// Set if it must be cancelled as soon as it runs.
     pub(crate) is_stopped: bool,
-    /// What a person must review of its directories.
+    /// Review that the user must do in its directories.
     review: Review,
-    /// How far its commands are confined; none where they are not.
+    /// How far its commands are confined; `None` if they are not.
     sandbox: Option<SandboxMode>,
     /// The journal of its session.
     journal: Arc<Watched>,
@@ -183,7 +183,7 @@ pub(crate) struct TurnSession<'a> {
     pub(crate) settings: &'a Settings,
     /// The conversation before the turn, and its journal.
     pub(crate) conversation: &'a Conversation,
-    /// The journal of all sessions; none where this one is not kept.
+    /// The journal of all sessions; `None` if this one is not kept.
     pub(crate) store: Option<&'a Store>,
 }
 
@@ -236,13 +236,13 @@ impl TurnBuilder {
         self
     }
 
-    /// Returns the message that begins the turn; none if it goes on.
+    /// Returns the message that begins the turn; `None` if it continues.
     #[must_use]
     pub fn message(&self) -> Option<&Message> {
         self.start.message().map(|it| &**it)
     }
 
-    /// Has the turn begin with another message in place of that, such as with files that it names. A turn that goes on has
+    /// Replaces the message that begins the turn, such as by one with files that it names. A turn that continues has
     /// none.
     pub fn set_message(&mut self, message: Message) {
         if let TurnStart::Message {
@@ -262,7 +262,7 @@ impl TurnBuilder {
         self.parent.as_ref().map_or(0, |it| it.depth + 1)
     }
 
-    /// Returns what is built of the turn above this one.
+    /// Returns the built parts of the turn above this one.
     fn above(&self) -> Option<&Built> {
         self.parent.as_ref()?.built.get()
     }
@@ -348,7 +348,7 @@ impl TurnBuilder {
         })
     }
 
-    /// Adds what the runtime adds to all turns, and decides which tools are offered.
+    /// Adds the runtime's parts of all turns, and selects the tools.
     fn prepare(&mut self, session: TurnSession<'_>) {
         let names = &mut self.spec.tool_names;
         names.retain(|it| self.tool_filter.allows(it));
@@ -428,7 +428,7 @@ impl TurnBuilder {
         }))
     }
 
-    /// Returns the gate, whose questions about commands offer the sandbox where the tools have it.
+    /// Returns the gate, whose questions about commands offer the sandbox if the tools have it.
     fn offering_gate(&self, session: TurnSession<'_>, toolset: &Toolset) -> Result<Arc<dyn Gate>> {
         let offer = toolset.offer.clone();
         let (asks, sandboxed) = match &self.gate {
@@ -484,8 +484,8 @@ impl TurnBuilder {
         })
     }
 
-    /// Returns what shows the model the directory before the first step, where the profile wants that and not every
-    /// tool is forbidden.
+    /// Returns the interceptor that shows the model the directory before the first step, if the profile wants that and
+    /// not every tool is forbidden.
     fn look_first(
         &self,
         settings: &Settings,
@@ -513,7 +513,7 @@ impl TurnBuilder {
         })
     }
 
-    /// Returns where text from outside is noted: in the conversation, and in the one above it where there is one.
+    /// Returns the marks for text from outside: of the conversation, and of the one above it if there is one.
     fn noting_outside_text(&self, conversation: &Conversation) -> OutsideText {
         let own = &conversation.outside_text;
         let shared = self.outside_text.as_ref().unwrap_or(own).clone();
@@ -553,7 +553,7 @@ impl TurnBuilder {
         memory::memories_of_turn(session.settings, &self.secrets, id, asked)
     }
 
-    /// Returns what children of the turn have of it; none where it has no tool to start them.
+    /// Returns the parts of the turn that its children use; `None` if it has no tool to start them.
     fn parent_turn(&self, session: TurnSession<'_>) -> Option<Arc<ParentTurn>> {
         let spec = &self.spec;
         let is_wanted = spec.tool_names.iter().any(|it| it == subagent::NAME);
@@ -671,7 +671,7 @@ impl Turn {
         &self.setup.session
     }
 
-    /// Returns what is redacted from everything of the turn.
+    /// Returns the secrets that are redacted from everything of the turn.
     #[must_use]
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
@@ -772,12 +772,12 @@ impl Turn {
 fn cannot_go_on(error: ResumeError) -> SetupError {
     let hint = match &error {
         ResumeError::OtherModels { .. } => {
-            "give the models of the turn their keys and addresses again, as they were when it began"
+            "restore the keys and addresses that the models of the turn had when it started"
         }
         ResumeError::Finished | ResumeError::Redrive(_) => {
-            "`rondo fork SESSION --at STEP` goes on from an earlier step"
+            "`rondo fork SESSION --at STEP` continues from an earlier step"
         }
     };
-    let context = "the turn that was cut off cannot be carried on";
+    let context = "the turn that was cut off cannot be resumed";
     SetupError::because(SetupErrorKind::Journal, context, error).hint(hint)
 }

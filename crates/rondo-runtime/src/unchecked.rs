@@ -1,8 +1,8 @@
-//! Folders of which not everything can be looked at after a command in the sandbox, or in which not every file can be found
-//! that commands may not read: a person is asked before the first command that would run unasked there.
+//! Folders that cannot be checked completely after a sandboxed command, or in which not every file that commands may
+//! not read can be found: a person is asked before the first command that would run there without asking.
 //!
-//! A folder is looked at once in a process, before that command. What becomes unreadable later is in the results of the
-//! commands themselves.
+//! A folder is checked once in a process, before that command. Files that become unreadable later are named in the
+//! results of the commands themselves.
 
 use crate::confined;
 use crate::settings::Settings;
@@ -17,23 +17,23 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use tokio::task::spawn_blocking;
 
-/// What the question about a command says.
+/// Reason in the question about a command.
 const CANNOT_BE_CHECKED: &str = "The sandbox cannot check everything below the working directories, so what a command changes there may stay unnoticed";
-/// What the question says if files that are to be hidden may be left.
+/// Reason in the question if files that must be hidden may be left.
 const CANNOT_BE_HIDDEN: &str = "There are too many files below the working directories to find all that `.rondoignore` or a rule hides, so this command may read one of them";
-/// What a yes allows besides.
+/// Further effect of a yes.
 const AND_THE_NEXT: &str =
-    "A yes also lets the next commands run unasked here, until this process ends.";
+    "A yes also lets later commands run here without asking, until this process ends.";
 /// The bound on places that a question names.
 const NAMED_MAX: usize = 8;
-/// The bound on combinations of folders that a process remembers; beyond it the oldest one is looked at anew.
+/// The bound on combinations of folders that a process remembers; beyond it the oldest one is looked at again.
 const FOLDERS_MAX: usize = 256;
 
 /// The folders that a process has looked at.
 #[derive(Debug, Default)]
 pub(crate) struct CheckedFolders(Mutex<Vec<(Concern, Found)>>);
 
-/// What is asked about, and in which folders.
+/// Reason of a question, with its folders.
 #[derive(Debug, PartialEq, Eq)]
 enum Concern {
     /// Changes that cannot be checked.
@@ -42,7 +42,7 @@ enum Concern {
     Reading(Vec<PathBuf>),
 }
 
-/// What was found in a folder, and what the user said to it. Clones share both.
+/// Findings in a folder, and the user's answer. Clones share both.
 #[derive(Debug, Clone, Default)]
 struct Found {
     /// Looked for by the first command; others wait for it.
@@ -66,8 +66,8 @@ impl CheckedFolders {
 }
 
 impl Found {
-    /// Returns what a person is asked; none if they agreed before, or `look` has nothing to say, which is called the first
-    /// time.
+    /// Returns the question to a person; `None` if they agreed before, or `look`, which is called the first
+    /// time, finds nothing.
     fn question(&self, look: impl FnOnce() -> Option<String>) -> Option<String> {
         let question = self.question.get_or_init(look).as_ref();
         let is_open = self.is_accepted.get().is_none();
@@ -75,8 +75,8 @@ impl Found {
     }
 }
 
-/// Returns what cannot be checked in the working directory of these settings and those that were added to it; none if
-/// everything can. Lists all directories.
+/// Returns the files that cannot be checked in the working directory of these settings and those that were added to it;
+/// `None` if everything can. Lists all directories.
 #[must_use]
 pub fn of(settings: &Settings) -> Option<String> {
     let added = settings.values.add_dirs.iter().flatten();
@@ -115,7 +115,8 @@ pub(crate) struct CommandFolders {
     pub(crate) sandbox: Option<SandboxSpec>,
     /// The sandbox that the user chose while the turn runs.
     pub(crate) chosen: Option<Arc<OnceLock<SandboxSpec>>>,
-    /// The working directory and those that were added, if not all files in them are hidden from commands that are to be.
+    /// The working directory and those that were added, if not all files in them are hidden from commands that should
+    /// be.
     pub(crate) half_hidden: Option<Arc<[PathBuf]>>,
 }
 
@@ -141,7 +142,7 @@ impl CommandFolders {
     }
 }
 
-/// A gate that asks before the first command that would run unasked in such a folder.
+/// A gate that asks before the first command that would run without asking in such a folder.
 pub(crate) struct UncheckedGate {
     pub(crate) inner: Arc<dyn Gate>,
     pub(crate) folders: CommandFolders,
@@ -150,7 +151,7 @@ pub(crate) struct UncheckedGate {
 }
 
 impl UncheckedGate {
-    /// Returns what is asked about a call that would run unasked, and why.
+    /// Returns the question about a call that would run without asking, and why.
     async fn question(&self, request: &GateRequest) -> Option<(String, Vec<AskReason>)> {
         let (spec, arguments) = (&request.spec, &request.arguments);
         spec.kind.command_line(arguments)?;
@@ -175,7 +176,7 @@ impl UncheckedGate {
     }
 }
 
-/// Returns what is asked about a call that may change something that cannot be checked. Lists all directories the first time.
+/// Returns the question about a call that may change unchecked files. Lists all directories the first time.
 async fn changes_question(found: &Found, sandbox: &SandboxSpec) -> Option<String> {
     let (looked, sandbox) = (found.clone(), sandbox.clone());
     let look = move || looked.question(|| listed(&rondo_sandbox::unchecked(&sandbox)));
@@ -301,7 +302,7 @@ mod tests {
     fn gate(directory: &Path, folders: &CommandFolders) -> UncheckedGate {
         let mut options = GateOptions::new(AllowedDirs::new(directory, &[]).unwrap());
         options.allowed_tools = ToolPatterns::parse(["exec"]).unwrap();
-        // Not the environment of whoever runs the tests, which may name libraries.
+        // Not the environment of the tests' user, which may name libraries.
         let workdir = Workdir::new(directory.to_owned());
         let variables = [("PATH".into(), "/usr/bin:/bin".into())];
         workdir.set_environment(variables.into_iter().collect());
@@ -358,7 +359,7 @@ mod tests {
         assert!(prompt.contains(CANNOT_BE_CHECKED), "{prompt}");
         let place = "AGENTS.md: it has a second hard link, by which it can be changed";
         assert!(prompt.contains(place), "{prompt}");
-        // What only looks changes nothing.
+        // A command that only looks changes nothing.
         assert_eq!(gate.check(&request("2", "ls")).await, Verdict::Allow);
 
         answered(&folders, &reasons, false).await;

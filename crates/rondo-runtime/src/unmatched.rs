@@ -14,7 +14,7 @@ use tokio::time::timeout;
 /// How long a look at the file may hold up the question; a file system may hang.
 const LOOK_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Refuses edits that would fail, where the inner gate would ask about them.
+/// Refuses edits that would fail, if the inner gate would ask about them.
 pub(crate) struct UnmatchedGate {
     inner: Arc<dyn Gate>,
     workspace: Arc<Workspace>,
@@ -31,8 +31,8 @@ impl UnmatchedGate {
         }
     }
 
-    /// Returns the error of an edit that would fail now. The error tells of the file's text, so there is none if the
-    /// model may not read the file unasked.
+    /// Returns the error of an edit that would fail now. The error shows the file's text, so there is none if the
+    /// model may not read the file without asking.
     async fn failure(&self, request: &GateRequest) -> Option<String> {
         let reading = GateRequest {
             spec: Arc::clone(&self.reading),

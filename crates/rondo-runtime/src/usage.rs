@@ -1,4 +1,4 @@
-//! What the recorded sessions used: tokens and cost, by day, model, project or session.
+//! Usage of the recorded sessions: tokens and cost, by day, model, project or session.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::sessions;
@@ -19,7 +19,7 @@ const COUNTED: [&str; 4] = [
     "model_replied",
 ];
 
-/// What usage is summed up by.
+/// Key of the sums of usage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum UsageBy {
     /// The day in this machine's time zone, as `2026-11-24`.
@@ -32,12 +32,12 @@ pub enum UsageBy {
     Session,
 }
 
-/// What was used under one key.
+/// Usage under one key.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct UsageSum {
     /// Replies of models. Requests without one are not counted.
     pub requests: u64,
-    /// Their tokens, where the provider counted them.
+    /// Their tokens, if the provider counted them.
     pub usage: Usage,
     /// Their cost by the price of the time, as far as it was known.
     pub cost: NanoUsd,
@@ -80,7 +80,7 @@ pub(crate) fn usage_of(
     Ok(sums)
 }
 
-/// Sums up what one session used, with those that its calls started; nothing where it has no records yet.
+/// Sums up what one session used, with those that its calls started; nothing if it has no records yet.
 ///
 /// # Errors
 /// When the journal cannot be read.
@@ -104,7 +104,7 @@ fn of_session(
     (by, since): (UsageBy, TimeMs),
     sums: &mut BTreeMap<String, UsageSum>,
 ) -> Result<()> {
-    // What a fork shares with its parent is the parent's.
+    // Turns that a fork shares with its parent are the parent's.
     let own = info.parent.as_ref().map_or(1, |(_, at)| at.0 + 1);
     let mut fold = Fold::brief();
     store.each::<SetupError>(&info.id, Seq(1), |entry| {

@@ -97,7 +97,7 @@ impl UserFile {
         self.remove_folder(TRUSTED, folder)
     }
 
-    /// Has commands in a folder run in the sandbox without a question, and returns whether that is new.
+    /// Runs commands in a folder in the sandbox without a question from now on, and returns whether that is new.
     ///
     /// # Errors
     /// When its path is not UTF-8.
@@ -105,7 +105,7 @@ impl UserFile {
         self.add_folder(SANDBOXED, folder)
     }
 
-    /// Has commands in a folder asked about again, and returns whether they were not.
+    /// Asks about commands in a folder again, and returns whether they were not.
     ///
     /// # Errors
     /// When its path is not UTF-8.
@@ -268,7 +268,7 @@ fn failed(what: &str, path: &Path, err: std::io::Error) -> SetupError {
     SetupError::because(SetupErrorKind::Config, what, err)
 }
 
-/// Returns what a project's configuration may do with a setting, in a few words.
+/// Returns the effect of a setting in a project's configuration, in a few words.
 #[must_use]
 pub fn in_projects(setting: &Setting) -> &'static str {
     match setting.untrusted {

@@ -80,14 +80,14 @@ words! {
         /// One JSON object per event; the last one is `result`.
         StreamJson = "stream-json",
     }
-    /// Whether recorded sessions survive a power loss.
+    /// Durability of recorded sessions against a power loss.
     DurabilityLevel {
         /// Yes; each step waits until the disk has written it.
         Full = "full",
         /// No; they survive a crash of Rondo only.
         Normal = "normal",
     }
-    /// What to do if a call needs approval.
+    /// Treatment of a call that needs approval.
     ApprovalMode {
         /// Ask at the terminal; deny the call if there is none.
         Ask = "ask",
@@ -160,7 +160,7 @@ words! {
         All = "all",
         /// The last answer.
         Last = "last",
-        /// Nothing.
+        /// Disables vectors.
         None = "none",
     }
     /// How a person is called who looks at another window.

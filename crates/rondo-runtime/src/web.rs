@@ -8,7 +8,7 @@ use rondo_core::Tool;
 use rondo_tools::DocumentReader;
 use std::sync::Arc;
 
-/// Reads a document and never returns, if the program was started for that. Must stand at the top of `main`, before
+/// Reads a document and never returns, if the program was started for that. Must be called at the top of `main`, before
 /// the hook of supervisors.
 pub fn run_if_requested() {
     #[cfg(feature = "web")]

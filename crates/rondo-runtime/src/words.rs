@@ -1,4 +1,4 @@
-//! What hosts tell people of events whose fields are words of the program.
+//! Texts of hosts for events whose fields are words of the program.
 
 use rondo_types::{ErrorClass, InDoubtDecision};
 
@@ -19,7 +19,7 @@ pub fn failed_request(class: ErrorClass, status: Option<u16>) -> String {
         ErrorClass::Server => "server error at",
         ErrorClass::Network => "connection failure at",
         ErrorClass::FirstByteTimeout => "no reply in time from",
-        ErrorClass::IdleTimeout => "the reply stood still at",
+        ErrorClass::IdleTimeout => "the reply stalled at",
         ErrorClass::StepTimeout => "the reply took too long at",
         ErrorClass::Protocol => "a broken reply from",
         _ => "the request failed at",
@@ -40,7 +40,7 @@ pub fn in_doubt(name: &str, decision: InDoubtDecision, still_running: bool) -> S
     format!("`{name}` was running when the turn was cut off: {what}")
 }
 
-/// Returns the text of a failed call's result as a person reads it: without the error's code, which stands beside the call
+/// Returns the text of a failed call's result as a person reads it: without the error's code, which is beside the call
 /// (`error (denied): no`), and without the details of arguments that do not fit, which the text has in words already.
 #[must_use]
 pub fn without_code(text: &str) -> &str {

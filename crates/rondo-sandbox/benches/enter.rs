@@ -1,4 +1,4 @@
-//! What it costs to start a command in the sandbox, next to starting it without, one after the other.
+//! Cost of starting a command in the sandbox, next to starting it without, one after the other.
 //!
 //! Prints a line for each mode, separated by tabs: its name, the nanoseconds of the median and of the fastest start to
 //! end of `/bin/true` in it, and of the same without. `cargo xtask bench --sandbox` makes a table of it.

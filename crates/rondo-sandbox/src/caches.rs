@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 /// into them would be run by others. Cargo has no row: `CARGO_HOME` moves the user's registry and settings along with the
 /// cache, so its crates are read where they are (`OF_HOME` in `toolchains.rs`).
 ///
-/// A program that `cargo install` builds is no cache, but would be found in `PATH` by others in the same way.
+/// A program that `cargo install` builds is not a cache, but would be found in `PATH` by others in the same way.
 const CACHES: [(&str, &str); 14] = [
     ("XDG_CACHE_HOME", "cache"),
     ("npm_config_cache", "npm"),
@@ -27,7 +27,7 @@ const CACHES: [(&str, &str); 14] = [
     ("COURSIER_CACHE", "coursier"),
     ("CARGO_INSTALL_ROOT", "cargo-install"),
 ];
-/// Where temporary files go, where `/tmp` is not a command's own.
+/// Variable and directory of temporary files, if `/tmp` is not the command's own.
 const TEMPORARY: (&str, &str) = ("TMPDIR", "tmp");
 
 /// A cache whose programs make do with one that they can only read.
@@ -62,7 +62,7 @@ const ENVIRONMENTS: (&str, &str, &str) = (".cache/pre-commit/db.db", "pre-commit
 #[cfg(target_os = "linux")]
 const LIST_BYTES_MAX: u64 = 4 << 20;
 
-/// Returns the variables, with directories in `scratch`, which are to be made.
+/// Returns the variables, with directories in `scratch`, which must be created.
 pub(crate) fn variables(
     scratch: &Path,
     has_own_tmp: bool,

@@ -1,4 +1,4 @@
-//! What an entry of a directory is, read within a bound, so that it can be put back.
+//! Content of a directory entry, read within a bound, so that it can be restored.
 
 use crate::directory::Directory;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags, Stat};
@@ -11,10 +11,10 @@ use std::os::unix::fs::PermissionsExt as _;
 /// The bits of a mode that can be set.
 const MODE_BITS: u32 = 0o7777;
 
-/// What an entry is.
+/// Content of an entry.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Content {
-    /// Nothing.
+    /// No entry.
     Absent,
     /// A link, and where it leads.
     Link(CString),
@@ -70,10 +70,10 @@ impl Content {
         }
     }
 
-    /// Reads where a link leads.
+    /// Reads the target of a link.
     ///
     /// # Errors
-    /// When it is no link.
+    /// When it is not a link.
     pub(crate) fn read_link(place: &Directory, name: &OsStr) -> io::Result<Self> {
         let target = rustix::fs::readlinkat(place.as_fd(), name, Vec::new())?;
         Ok(Self::Link(target))
@@ -125,7 +125,7 @@ pub(crate) fn kind(found: &Stat) -> FileType {
 fn too_much() -> io::Error {
     io::Error::new(
         io::ErrorKind::FileTooLarge,
-        "more is protected than can be kept",
+        "too many files are protected to keep copies of them",
     )
 }
 

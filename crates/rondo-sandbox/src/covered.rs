@@ -1,5 +1,5 @@
-//! What is bound over itself before a command is executed, so that the command cannot write or move it, and the sockets that
-//! it cannot reach.
+//! Mounts over protected paths, made before a command is executed, so that the command cannot write or move them, and
+//! the sockets that it cannot reach.
 
 use crate::nested::GIT;
 use crate::protection::Protected;
@@ -8,7 +8,7 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// What is protected by mounts, in the order in which they are made.
+/// Protecting mounts, in the order in which they are made.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Covered(pub(crate) Vec<(CString, Cover)>);
 
@@ -24,7 +24,7 @@ pub(crate) enum Cover {
 }
 
 impl Cover {
-    /// Returns what stands before a path in bytes.
+    /// Returns the text before a path in bytes.
     fn letter(self) -> u8 {
         match self {
             Self::ReadOnly => b'r',
@@ -67,7 +67,7 @@ impl Covered {
         bytes
     }
 
-    /// Reads what [`Self::to_bytes`] wrote.
+    /// Reads the bytes that [`Self::to_bytes`] returns.
     ///
     /// # Errors
     /// When it is something else.

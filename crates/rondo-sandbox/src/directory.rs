@@ -15,7 +15,7 @@ use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// What follows the name of something that was renamed; then a number.
+/// Suffix of the name of a renamed entry; a number follows.
 const REFUSED: &str = ".refused";
 /// The bound on things that are renamed from one name.
 const REFUSED_MAX: u32 = 100;
@@ -33,7 +33,7 @@ const LISTED: OFlags = OFlags::RDONLY
     .union(OFlags::DIRECTORY)
     .union(OFlags::NOFOLLOW)
     .union(OFlags::CLOEXEC);
-/// Where directories may lie that are opened from another one.
+/// Constraint on paths that are opened from a directory.
 const BELOW: ResolveFlags = ResolveFlags::BENEATH.union(ResolveFlags::NO_SYMLINKS);
 
 /// The device and the number of a file.
@@ -43,7 +43,7 @@ pub(crate) type Identity = (u64, u64);
 #[derive(Debug)]
 pub(crate) struct Directory {
     descriptor: OwnedFd,
-    /// Where it was when it was opened, for messages.
+    /// Path at the time of opening, for messages.
     path: PathBuf,
 }
 
@@ -95,7 +95,7 @@ impl Directory {
         self.descriptor.as_fd()
     }
 
-    /// Returns where it was when it was opened.
+    /// Returns the path at which it was opened.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
@@ -130,7 +130,7 @@ impl Directory {
     }
 
     /// Looks at something further down, as [`Self::stat`] does, or at the directory itself if the path is empty. Links on
-    /// the way are followed: what is there is to be compared, or opened without links.
+    /// the way are followed: the entry will be compared, or opened without links.
     ///
     /// # Errors
     /// When it cannot be looked at.
@@ -194,9 +194,9 @@ impl Directory {
     /// Reads an entry that is a file, as far as `bytes_max` and one byte more; none if there is nothing.
     ///
     /// # Errors
-    /// When it is no file, or cannot be read.
+    /// When it is not a file, or cannot be read.
     pub(crate) fn read(&self, name: &OsStr, bytes_max: u64) -> io::Result<Option<Vec<u8>>> {
-        // If a pipe was put in its place meanwhile, nobody waits for its other end.
+        // If a pipe was put in its place meanwhile, its other end is not waited for.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let opened =
             self.permitted(|| rustix::fs::openat(&self.descriptor, name, flags, Mode::empty()));
@@ -237,7 +237,7 @@ impl Directory {
         Ok(None)
     }
 
-    /// Renames an entry to one of another directory that does not exist. Where the file system cannot refuse to replace
+    /// Renames an entry to one of another directory that does not exist. If the file system cannot refuse to replace
     /// another one (FUSE, NFS), that is looked up before, and what is made of that name in between is replaced.
     ///
     /// # Errors

@@ -17,13 +17,13 @@ const POINTER: &str = "gitdir:";
 const CACHE_MARK: &str = "CACHEDIR.TAG";
 /// The bound on directories above the working directory that are looked at.
 const ANCESTORS_MAX: usize = 64;
-/// The bound on linked worktrees of a repository that `git` is to see.
+/// The bound on linked worktrees of a repository that `git` should see.
 const WORKTREES_MAX: usize = 256;
 /// The bound on repositories within each other that a submodule is in.
 const DEPTH_MAX: usize = 8;
-/// What a directory has in it if it is the directory of a repository.
+/// Entries that make a directory the directory of a repository.
 const OF_REPOSITORY: [&str; 3] = ["HEAD", "objects", "refs"];
-/// Directories that everybody writes: a repository in one of them does not make it somebody's working tree.
+/// World-writable directories: a repository in one of them does not make it a user's working tree.
 const SHARED: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
 /// The bound on a manifest that may make a directory the root of a workspace of cargo, in bytes.
 const MANIFEST_BYTES_MAX: u64 = 256 << 10;
@@ -37,7 +37,7 @@ pub(crate) struct EnclosingRepository {
     pub(crate) common: PathBuf,
     /// The directory of this worktree: inside of the common one if it is a linked worktree, otherwise the same.
     pub(crate) own: PathBuf,
-    /// What `cargo` writes at the root of its workspace when it builds a member.
+    /// Directories that `cargo` writes at the root of its workspace when it builds a member.
     pub(crate) build_output: Vec<PathBuf>,
 }
 
@@ -46,7 +46,7 @@ impl EnclosingRepository {
     ///
     /// The repository is opened to commands, so what the directory says is not enough, since it may have come with an
     /// archive. A linked worktree and a submodule count only if the repository names the directory too. The directories
-    /// above count only if they are of the same owner, and are neither a place that everybody writes nor one that has
+    /// above count only if they are of the same owner, and are neither world-writable nor one that has
     /// the home directory in it.
     pub(crate) fn find(root: &Path, home: Option<&Path>) -> Option<Self> {
         let mut found = Self::around(root, home)?;
@@ -173,8 +173,9 @@ fn is_submodule(own: &Path, top: &Path, around: &EnclosingRepository) -> bool {
     own.starts_with(around.own.join("modules")) && names_top()
 }
 
-/// Returns what `cargo` writes at the root of its workspace when it builds the member in a directory. What does not
-/// exist is not among it.
+/// Returns the files that `cargo` writes at the root of its workspace when it builds the member in a directory. Those
+/// that do not
+/// exist are not among them.
 fn build_output(member: &Path, top: &Path) -> Vec<PathBuf> {
     let Some(workspace) = cargo_workspace(member, top) else {
         return Vec::new();

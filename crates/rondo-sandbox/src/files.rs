@@ -23,12 +23,12 @@ const DEVICES: [&str; 6] = [
     "/dev/urandom",
     "/dev/tty",
 ];
-/// Terminals, where a command has its own.
+/// Terminals, if a command has its own.
 const TERMINALS: [&str; 2] = ["/dev/ptmx", "/dev/pts"];
-/// Where the terminals of others are, and disks; a command that does not have its own terminals reads nothing here.
+/// Directory of the terminals of others and of disks; without terminals of its own, a command reads nothing here.
 const ALL_DEVICES: &str = "/dev";
 
-/// What a command may do to files.
+/// Access of a command to files.
 pub(crate) struct FileRules {
     rights: ABI,
     /// Each path, and what may be done below it.
@@ -65,7 +65,7 @@ impl FileRules {
         let readable = readable.filter(|it| *it != Path::new(ALL_DEVICES));
         let terminals = TERMINALS.iter().filter(|_| is_full);
         let devices = DEVICES.iter().chain(terminals).map(PathBuf::from);
-        // What is there may be listed, and no other device opened.
+        // The devices may be listed, and no other one opened.
         let listed = (PathBuf::from(ALL_DEVICES), AccessFs::ReadDir.into());
         let allowed = (readable.map(|it| (it.clone(), reads)))
             .chain(std::iter::once(listed))
@@ -112,7 +112,7 @@ impl FileRules {
                 None => match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
                 {
                     Ok(opened) => opened,
-                    // What does not exist cannot be reached either.
+                    // A missing file cannot be reached either.
                     Err(_) => continue,
                 },
             };

@@ -7,7 +7,7 @@ use seccompiler::{
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
-/// What reaches past files and namespaces, or other processes; none is needed to build and test programs.
+/// System calls that bypass files and namespaces, or reach other processes; building and testing programs needs none.
 const DENIED: [libc::c_long; 35] = [
     libc::SYS_add_key,
     libc::SYS_bpf,
@@ -63,9 +63,9 @@ const NAMESPACES: [libc::c_int; 7] = [
     libc::CLONE_NEWUTS,
 ];
 
-/// What marks the second set of calls that x86-64 has, x32.
+/// Bit of the second set of calls of x86-64, x32.
 const X32: u32 = 0x4000_0000;
-/// Where the number of a call is in what a filter looks at.
+/// Offset of the number of a call in the filter's input.
 const CALL_NUMBER: u32 = 0;
 /// The place of the architecture in it, behind the number.
 const ARCHITECTURE: u32 = 4;
@@ -98,22 +98,22 @@ const MODES: [(libc::c_long, u8); 8] = [
 const FCHMODAT2: libc::c_long = 452;
 /// The calls that make a file if a flag says so, with the arguments of flags and mode.
 const OPENS: [(libc::c_long, u8, u8); 2] = [(libc::SYS_open, 1, 2), (libc::SYS_openat, 2, 3)];
-/// The bits that have whoever runs a file gain the rights of its owner or its group.
+/// The bits by which the user of a file gains the rights of its owner or its group.
 const GAINING: [libc::mode_t; 2] = [libc::S_ISUID, libc::S_ISGID];
 
-/// What the filter denies beside what it always does.
+/// Options of the filter, besides its fixed denials.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FilterOptions<'a> {
-    /// Whether there may be sockets. Where there is no namespace of the network, all lead out; those of paths lead to
-    /// services that do as they are told.
+    /// Allows sockets. Without a network namespace they all lead out; those of paths lead to services that obey their
+    /// clients.
     pub(crate) has_sockets: bool,
-    /// Whether the command has no number for any process but its own.
+    /// Set if the command sees the ids of its own processes only.
     pub(crate) has_own_processes: bool,
     /// The processes that look after the command. If it has a number for them, it cannot signal them all the same.
     pub(crate) watchers: &'a [i32],
 }
 
-/// The largest segment of shared memory, in bytes: it is no process's, and there are up to 4,096 of them.
+/// The largest segment of shared memory, in bytes: it is not a process's, and there are up to 4,096 of them.
 const SEGMENT_BYTES_MAX: u64 = 64 << 10;
 
 /// Returns the filter. The kernel compiles it and runs it for each system call that there is when it is set, before each
@@ -154,7 +154,7 @@ pub(crate) fn program(options: FilterOptions<'_>) -> io::Result<BpfProgram> {
     Ok([refused, allowed, filter.map_err(io::Error::other)?].concat())
 }
 
-/// Allows the calls of this architecture whose numbers have no rule; the others go on behind it. It searches by halves,
+/// Allows the calls of this architecture whose numbers have no rule; the others continue behind it. It searches by halves,
 /// while the rules are compared one after another.
 fn allowed_by_number(ruled: &[u32]) -> io::Result<Vec<sock_filter>> {
     let search = search_number(ruled, 0)?;
@@ -191,7 +191,7 @@ fn search_number(numbers: &[u32], behind: usize) -> io::Result<Vec<sock_filter>>
     Ok([vec![split], lower, upper].concat())
 }
 
-/// Refuses modes that have whoever runs a file gain rights: a file outlives the command that made it.
+/// Refuses modes by which the user of a file gains rights: a file outlives the command that made it.
 fn refuse_gaining(rules: &mut BTreeMap<i64, Vec<SeccompRule>>) -> io::Result<()> {
     let has = |argument, bit: u64| condition(argument, SeccompCmpOp::MaskedEq(bit), bit);
     for bit in GAINING.map(u64::from) {
@@ -294,7 +294,7 @@ fn rule(conditions: Vec<SeccompCondition>) -> io::Result<SeccompRule> {
     SeccompRule::new(conditions).map_err(io::Error::other)
 }
 
-/// Refuses calls of which another error or more than one number is meant, which the rules cannot say; all others go on.
+/// Refuses calls of which another error or more than one number is meant, which the rules cannot say; all others continue.
 fn refused_by_number() -> io::Result<[sock_filter; 9]> {
     let refuse = |errno: libc::c_int| {
         let errno = libc::SECCOMP_RET_ERRNO | errno.cast_unsigned();
@@ -304,7 +304,7 @@ fn refused_by_number() -> io::Result<[sock_filter; 9]> {
     let opening = u32::try_from(libc::SYS_openat2).map_err(io::Error::other)?;
     Ok([
         step(LOAD, (0, 0), CALL_NUMBER)?,
-        // The flags of `clone3` cannot be seen; the C library takes `clone` where it is not there.
+        // The flags of `clone3` cannot be seen; the C library takes `clone` if it is not there.
         step(JUMP | libc::BPF_JEQ, (0, 1), newer)?,
         refuse(libc::ENOSYS)?,
         // Neither can the modes of `openat2`; programs take `openat` if it is not there.

@@ -1,6 +1,6 @@
 //! The settings of a repository, read as `git` reads them.
 //!
-//! What `git` makes of a file counts, so each step follows its `config.c`. A file that `git` would refuse, or that is
+//! The interpretation by `git` counts, so each step follows its `config.c`. A file that `git` would refuse, or that is
 //! written in a way that no program writes, is an error here: it is not judged at all.
 
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ const BYTES_MAX: u64 = 256 << 10;
 pub(crate) struct Setting {
     /// The section and the name in lower case, with what is between them as it is: `remote.Origin.url`.
     pub(crate) key: Vec<u8>,
-    /// None if only the name stands there, which is true.
+    /// None if only the name is there, which is true.
     pub(crate) value: Option<Vec<u8>>,
 }
 
@@ -46,7 +46,7 @@ impl Setting {
 
 /// Reads the settings of the file at a path; none if it cannot be read, is too long, or is no such file.
 pub(crate) fn read(path: &Path) -> Vec<Setting> {
-    // Opening a pipe would wait for somebody to write into it.
+    // Opening a pipe would wait for a writer.
     if !path.metadata().is_ok_and(|it| it.is_file()) {
         return Vec::new();
     }
@@ -88,7 +88,7 @@ pub(crate) fn parse(bytes: &[u8]) -> Result<Vec<Setting>, Unreadable> {
     }
 }
 
-/// What some editors put before a text.
+/// Mark that some editors put before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 struct Reader<'a> {
@@ -361,7 +361,7 @@ mod tests {
             git.args(["config", "--no-includes", "--list", "-z", "--file"]);
             let output = git.arg(&file).output().unwrap();
             let Ok(settings) = parse(text.as_bytes()) else {
-                // What git reads and this does not is a setting outside of a section.
+                // A line that git reads and this does not is a setting outside of a section.
                 let mut settings = output.stdout.split(|it| *it == 0);
                 let is_outside = |it: &[u8]| {
                     let key = it.split(|it| *it == b'\n').next().unwrap();

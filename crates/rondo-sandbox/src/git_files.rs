@@ -1,4 +1,4 @@
-//! What `git` writes to, or writes by, in the directory of a repository without looking at it first.
+//! Files in the directory of a repository that `git` writes, or writes through, without checking them first.
 //!
 //! It follows a link in the place of a file that it writes, such as `COMMIT_EDITMSG`, and writes wherever an index says.
 
@@ -41,7 +41,7 @@ pub(crate) struct List {
     stamp: Stamp,
 }
 
-/// What is looked at of the lists of paths.
+/// Extent of the check of the lists of paths.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Lists<'a> {
     /// Nothing but whether they can be looked at.

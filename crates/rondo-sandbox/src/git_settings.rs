@@ -1,7 +1,7 @@
 //! The files that the user's own configuration of `git` names: ignored files, attributes, hooks, and more configuration.
 //!
-//! Only the user's and the system's configuration counts. What a repository configures could name any file of the home
-//! directory, and a repository may come from anybody.
+//! Only the user's and the system's configuration counts. That of a repository could name any file of the home
+//! directory, and a repository may come from anyone.
 
 use crate::git_config::{self, Setting};
 use crate::readable::Readable;
@@ -31,7 +31,7 @@ const SECRETS: [&str; 8] = [
     "smtppass",
     "token",
 ];
-/// What a value has in it by which a helper gives a secret.
+/// Parts of a value with which a helper gives a secret.
 const GIVEN: [&str; 2] = ["password=", "token="];
 /// The bound on configuration files that are read, by which includes in a circle end as well.
 const FILES_MAX: usize = 64;
@@ -42,7 +42,7 @@ const CREDENTIALS: &str = "credentials";
 /// The configuration of the system.
 const SYSTEM: &str = "/etc/gitconfig";
 
-/// Adds what the user's configuration is and names. `variable` looks a variable of the environment up.
+/// Adds the user's configuration and the files it names. `variable` looks a variable of the environment up.
 pub(crate) fn add(
     readable: &mut Readable,
     home: &Path,

@@ -1,4 +1,4 @@
-//! What a sandbox stands on: the files that its rules and mounts are of.
+//! Identities of the files that a sandbox's rules and mounts refer to.
 //!
 //! Rules and mounts hold files, not names. One that is put in the place of another is not reached by them, so a sandbox
 //! that waits for its command is used only while each name leads where it led.
@@ -10,7 +10,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-/// The table of what is mounted, which tells who waits for it of each change since it was opened.
+/// The table of mounts, which wakes its reader for each change since it was opened.
 const MOUNTS: &str = "/proc/self/mounts";
 
 pub(crate) struct Ground {

@@ -1,10 +1,10 @@
 //! Which settings of a repository run no program, and lead `git` nowhere else.
 //!
-//! The list names what is harmless: whatever a later version of `git` reads is not, until somebody has looked at it.
+//! The list names what is harmless: whatever a later version of `git` reads is not, until it was reviewed.
 
 use crate::git_config::Setting;
 
-/// What a setting does.
+/// Effect of a setting.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Effect<'a> {
     /// It runs nothing and leads nowhere else.
@@ -15,7 +15,7 @@ pub(crate) enum Effect<'a> {
     Harmful,
 }
 
-/// What values of a setting are harmless.
+/// Harmless values of a setting.
 #[derive(Clone, Copy)]
 enum Values {
     Any,
@@ -239,7 +239,7 @@ const QUALIFIED: &[Known] = &[
     ("submodule", "url", Address),
 ];
 
-/// What Git LFS writes into each repository that uses it: a part in quotes, a name and a value.
+/// Settings that Git LFS writes into each repository that uses it: a part in quotes, a name and a value.
 const OF_LFS: [(&str, &str); 4] = [
     ("clean", "git-lfs clean -- %f"),
     ("smudge", "git-lfs smudge -- %f"),
@@ -248,7 +248,7 @@ const OF_LFS: [(&str, &str); 4] = [
 ];
 
 impl Setting {
-    /// Returns what it does.
+    /// Returns its effect.
     pub(crate) fn effect(&self) -> Effect<'_> {
         let (section, between, name) = self.parts();
         let value = self.value.as_deref();
@@ -269,7 +269,7 @@ impl Setting {
         let is_harmless = match values {
             Any => true,
             Worktree => return Effect::Worktree(value.unwrap_or_default()),
-            // A value of none is true.
+            // A missing value counts as true.
             OneOf(known) => value.is_none_or(|it| known.iter().any(|one| one.as_bytes() == it)),
             Address => value.is_none_or(is_plain_address),
         };
@@ -281,7 +281,7 @@ impl Setting {
     }
 }
 
-/// Returns whether an address is of no transport that is named by it, as in `ext::sh -c ...`, and no option.
+/// Returns whether an address names no transport, as `ext::sh -c ...` does, and is no option.
 fn is_plain_address(address: &[u8]) -> bool {
     let has_transport = address.windows(2).any(|it| it == b"::");
     // An address of version 6 is in brackets.

@@ -1,7 +1,8 @@
 //! Files and directories inside the roots that a command may not see: what rules deny, and what is ignored.
 //!
 //! A directory is covered by an empty one that cannot be written. A file, or a socket that a program outside uses, is covered by
-//! a device where devices do not work, so that opening it is refused to everybody, root included. Both need a mount namespace.
+//! a device where devices do not work, so that opening it is refused to all users, root included. Both need a mount
+//! namespace.
 
 use crate::covered::c_path;
 use crate::linux::{Access, bind, is_mounted_read_only, mount};
@@ -10,20 +11,20 @@ use crate::{SandboxSpec, can_be_hidden};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// What a file is covered by.
+/// Cover of a file.
 const DEVICE: &str = "/dev/null";
-/// What holds of the cover of a directory.
+/// Mount flags of the cover of a directory.
 const FLAGS: libc::c_ulong = libc::MS_RDONLY | libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 
-/// Returns the files and directories that are hidden, without links in their paths. What does not exist is left out, and
-/// so is what a root or the system lies in.
+/// Returns the files and directories that are hidden, without links in their paths. Missing ones are left out, and
+/// so are the parents of a root or of the system.
 pub(crate) fn places(spec: &SandboxSpec, roots: &[PathBuf]) -> Vec<PathBuf> {
     let real = spec.hidden.iter().filter_map(|it| it.canonicalize().ok());
     let mut places: Vec<PathBuf> = real.filter(|place| can_be_hidden(place, roots)).collect();
     places.sort();
     places.dedup();
     let all = places.clone();
-    // What lies in a hidden directory is hidden with it.
+    // Files in a hidden directory are hidden with it.
     places.retain(|place| !all.iter().any(|it| place != it && place.starts_with(it)));
     places
 }
@@ -38,9 +39,9 @@ pub(crate) fn above(places: &[PathBuf], roots: &[PathBuf]) -> Vec<PathBuf> {
     above
 }
 
-/// Covers them, in a mount namespace of the command's own. What another cover has hidden already is passed over. The
-/// directories above them are bound over themselves: what is mounted can be neither renamed nor removed, so no command moves
-/// a hidden file to where nobody looks for it.
+/// Covers them, in a mount namespace of the command's own. Files under another cover are passed over. The
+/// directories above them are bound over themselves: a mount can be neither renamed nor removed, so no command moves
+/// a hidden file to a place that is not searched.
 ///
 /// # Errors
 /// When one cannot be covered.

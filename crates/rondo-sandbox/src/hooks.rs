@@ -4,7 +4,7 @@ use crate::enclosing::EnclosingRepository;
 use crate::{Root, SandboxSpec, git_config};
 use std::path::{Path, PathBuf};
 
-/// The hooks that `git` runs on somebody's own machine.
+/// The hooks that `git` runs on a user's own machine.
 const NAMES: [&str; 14] = [
     "applypatch-msg",
     "commit-msg",
@@ -25,7 +25,7 @@ const NAMES: [&str; 14] = [
 /// Hooks that the sandbox hides.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HiddenHooks {
-    /// Where they are.
+    /// Directory of the hooks.
     pub directory: PathBuf,
     /// Their names, such as `pre-commit`.
     pub names: Vec<&'static str>,

@@ -6,13 +6,13 @@
 
 /// The length of the identifiers of objects, in bytes: of SHA-1, and of SHA-256.
 const HASHES: [usize; 2] = [20, 32];
-/// What an index begins with.
+/// Signature of an index.
 const SIGNATURE: &[u8] = b"DIRC";
 /// The versions that there are.
 const VERSIONS: [u32; 3] = [2, 3, 4];
 /// The first version in which a path leaves out what it has in common with the one before.
 const SHORTENED: u32 = 4;
-/// The length of what `git` notes of a file in front of its identifier, in bytes.
+/// The length of the fields that `git` keeps of a file in front of its identifier, in bytes.
 const STAT_BYTES: usize = 40;
 /// The flag of an entry that has more flags.
 const EXTENDED: u16 = 0x4000;
@@ -26,7 +26,7 @@ const OFFSETS: &[u8] = b"IEOT";
 /// Returns a path in an index that `git` would not have added to it, or nothing if it has none.
 ///
 /// # Errors
-/// When it is no index that `git` writes.
+/// When it is not an index that `git` writes.
 pub(crate) fn strange_path(index: &[u8]) -> Result<Option<Vec<u8>>, NoIndex> {
     // Which identifiers a repository has is a setting of it, by which a command could have it read otherwise than here.
     let read = HASHES.map(|hash| Index { bytes: index, hash }.strange_path());
@@ -71,9 +71,9 @@ struct Index<'a> {
 
 /// An entry of an index.
 struct Entry {
-    /// Where it begins.
+    /// Offset of its beginning.
     at: usize,
-    /// What a thread that begins with it takes for its path, if that is strange.
+    /// Path that a thread starting here would read, if that path is strange.
     alone: Option<Vec<u8>>,
 }
 

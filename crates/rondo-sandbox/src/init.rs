@@ -5,7 +5,7 @@
 //! ends as the command ended. Its child is *init*, the first process of the namespace: it adopts and collects every
 //! orphan of the command, and the kernel kills everything in the namespace with it. The command is a child of init.
 //!
-//! Whoever started the command stays outside of the namespace, so nothing inside can see, signal, limit or stop it.
+//! The parent of the command stays outside of the namespace, so nothing inside can see, signal, limit or stop it.
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
@@ -38,7 +38,7 @@ const COUNT_MAX: u32 = 100;
 /// Which process collects init when the command has ended and nothing else of it is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collector {
-    /// The relay: whoever sees the end of the command finds nothing of it then.
+    /// The relay: a process that sees the end of the command finds nothing of it then.
     Relay,
     /// The process that started the command, which adopts orphans and waits for all of them. Relay and init end at the same
     /// time then, instead of one after the other.
@@ -166,7 +166,7 @@ fn exit_code_of(count: u32) -> libc::c_int {
     libc::c_int::try_from(count.min(COUNT_MAX)).unwrap_or(0)
 }
 
-/// Asks every process of the namespace to end. Those that were stopped go on, so that they can.
+/// Asks every process of the namespace to end. Those that were stopped continue, so that they can.
 #[expect(unsafe_code, reason = "no safe interface signals all processes")]
 fn end_politely() {
     const EVERYBODY: libc::pid_t = -1;
@@ -185,7 +185,7 @@ fn obey(order: [u8; 1], command: Pid) {
     };
 }
 
-/// What init has collected.
+/// Child process that init collected.
 enum Collected {
     /// The command ended in this way; whether no other process is left.
     Ended([u8; 2], bool),
@@ -252,7 +252,7 @@ fn own_stdin() -> UnixStream {
 )]
 fn close_from(first: libc::c_uint) -> io::Result<()> {
     let (last, flags): (libc::c_uint, libc::c_uint) = (libc::c_uint::MAX, 0);
-    // SAFETY: this process goes on with its standard descriptors alone, and drops no owner of another.
+    // SAFETY: this process continues with its standard descriptors alone, and drops no owner of another.
     match unsafe { libc::syscall(libc::SYS_close_range, first, last, flags) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
@@ -314,7 +314,7 @@ fn end_alike([kind, number]: [u8; 2]) -> libc::c_int {
     if kind == EXITED {
         return number;
     }
-    // SAFETY: the default action is no code of ours, and all zeros are a value of the set.
+    // SAFETY: the default action is not a code of ours, and all zeros are a value of the set.
     unsafe {
         libc::signal(number, libc::SIG_DFL);
         libc::kill(libc::getpid(), number);
@@ -341,6 +341,6 @@ fn fork() -> io::Result<Option<Pid>> {
     reason = "ending without cleaning up has no safe interface"
 )]
 fn exit(code: libc::c_int) -> ! {
-    // SAFETY: it takes a number, and returns to nobody.
+    // SAFETY: it takes a number, and does not return.
     unsafe { libc::_exit(code) }
 }

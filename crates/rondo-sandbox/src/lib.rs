@@ -1,7 +1,7 @@
-//! What a command may reach: files, the network and other processes, as the kernel enforces it.
+//! Limits of a command's access to files, the network and other processes, enforced by the kernel.
 //!
 //! A [`SandboxSpec`] says it as plain data; [`confine`] has a command enter it between fork and exec. It cannot be left
-//! again, and holds for everything that the command starts. Where the kernel does not enforce all of it, the
+//! again, and holds for everything that the command starts. If the kernel does not enforce all of it, the
 //! command does not start: nothing runs with less than what was asked for.
 //!
 //! # Processes
@@ -13,8 +13,8 @@
 //!   the command to check protected files.
 //! - Init ends when the supervisor's end of a socket closes, and the kernel kills everything with it: processes that left their
 //!   session and wiped their environment, and storms of forks.
-//! - Root makes no user namespace, in which other users' files would belong to nobody. Once the mounts are made it keeps the
-//!   capabilities over files (`CHOWN`, `DAC_OVERRIDE`, `FOWNER`, `FSETID`) and drops all others.
+//! - Root makes no user namespace, in which other users' files would have no owner. Once the mounts are made it keeps
+//!   the capabilities over files (`CHOWN`, `DAC_OVERRIDE`, `FOWNER`, `FSETID`) and drops all others.
 //! - Roots (`root.rs`) are identified when a turn begins, by device, inode and time of birth. Mounts and Landlock rules are
 //!   made by descriptors that were opened without following links and compared with these, never by paths.
 //!
@@ -147,26 +147,26 @@ pub enum Enforcement {
     /// Namespaces, rules of files and a filter of system calls; everything that is promised holds.
     #[default]
     Full,
-    /// Rules of files and a filter alone, where the system gives no namespaces: there are no sockets at all, no private
+    /// Rules of files and a filter alone, if the system gives no namespaces: there are no sockets at all, no private
     /// directories, and what is protected is put back after the command instead of being out of its reach. Modes, owners
     /// and times of other files of the user can be changed, and before Linux 6.12 other processes signalled.
     Partial,
 }
 
-/// What the sockets of a command reach.
+/// Reach of a command's sockets.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkAccess {
-    /// What those of the user do.
+    /// Same as the user's own sockets.
     Host,
-    /// A loopback of its own, where there are namespaces; otherwise there are no sockets.
+    /// A loopback of its own, if there are namespaces; otherwise there are no sockets.
     #[default]
     Loopback,
     /// There are no sockets, but pairs of them. Entering is faster than with a loopback.
     Nothing,
 }
 
-/// What a command may reach.
+/// Access of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SandboxSpec {
     /// How far it is confined.
@@ -176,25 +176,25 @@ pub struct SandboxSpec {
     pub enforcement: Enforcement,
     /// The directories that it works in.
     pub writable: Vec<Root>,
-    /// What else it may read and execute, absolute; what does not exist is passed over.
+    /// Further paths that it may read and execute, absolute; missing ones are skipped.
     #[serde(with = "stored_path")]
     pub readable: Arc<Vec<PathBuf>>,
     /// The user's home directory. The command finds an empty one of its own, with what of its roots lies in it.
     #[serde(default, with = "stored_path")]
     pub home: Option<PathBuf>,
-    /// A directory for its caches, to which variables of its environment lead; absolute, and made where it is not
-    /// there. It may write it in each mode: whoever is to write nothing that lasts is given none.
+    /// A directory for its caches, to which variables of its environment lead; absolute, and made if it is not
+    /// there. It may write it in each mode: a command that must write nothing that lasts is given none.
     #[serde(default, skip_serializing_if = "Option::is_none", with = "stored_path")]
     pub scratch: Option<PathBuf>,
-    /// Files and directories in all of these that it does not see, absolute; only with [`Enforcement::Full`]. What does not
-    /// exist when the sandbox is prepared is passed over.
+    /// Files and directories in all of these that it does not see, absolute; only with [`Enforcement::Full`]. Those
+    /// that do not exist when the sandbox is prepared are passed over.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "stored_path")]
     pub hidden: Vec<PathBuf>,
     /// Files and directories in the writable roots that it cannot change, absolute and without links, besides what is
     /// [`PROTECTED`]. They need not exist.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub kept: Vec<PathBuf>,
-    /// What its sockets reach.
+    /// Reach of its sockets.
     #[serde(default)]
     pub network: NetworkAccess,
     /// The socket of a proxy. With a loopback of its own and everything enforced, the command finds the proxy there, at
@@ -207,7 +207,7 @@ pub struct SandboxSpec {
     pub ledger: Option<PathBuf>,
 }
 
-/// Where a command finds its proxy on its own loopback.
+/// Port of the proxy on a command's own loopback.
 pub const PROXY_PORT: u16 = 3128;
 /// Directories of a command's own where programs have temporary files.
 const TEMPORARY: [&str; 3] = ["/tmp", "/var/tmp", "/dev/shm"];
@@ -220,7 +220,7 @@ const PROXY_VARIABLES: [&str; 6] = [
     "HTTPS_PROXY",
     "ALL_PROXY",
 ];
-/// What is not asked of it: the command's own loopback.
+/// Hosts that bypass the proxy: the command's own loopback.
 const NOT_PROXIED: &str = "localhost,127.0.0.1,::1";
 
 impl SandboxSpec {
@@ -260,7 +260,7 @@ impl SandboxSpec {
         !all.any(|it| it.starts_with(place))
     }
 
-    /// Returns where a command that only reads has temporary files, if it may write nothing in `/tmp`.
+    /// Returns the directory for temporary files of a command that only reads, if it may write nothing in `/tmp`.
     fn other_temporary(&self) -> Option<&'static str> {
         let is_confined = self.enforcement == Enforcement::Full && cfg!(target_os = "linux");
         let is_needed = is_confined && self.mode == SandboxMode::ReadOnly;
@@ -282,23 +282,22 @@ impl SandboxSpec {
 /// The bound on [`Undone`] things that are named of one command.
 pub const UNDONE_MAX: usize = 1_000;
 
-/// Something protected that a command changed, or made where it did not exist.
+/// Something protected that a command changed, or made if it did not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Undone {
-    /// Where it is.
+    /// Path of the entry.
     #[serde(with = "shown_path::lossy")]
     pub path: PathBuf,
-    /// Where the command's version is now, beside it; none where there is none.
+    /// Path of the command's version beside it; `None` if there is none.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
         with = "shown_path::lossy_option"
     )]
     pub aside: Option<PathBuf>,
-    /// Whether it is as it was before the command.
+    /// `true` if it is as it was before the command.
     pub is_restored: bool,
-    /// What is wrong with it, where its name does not tell: a setting that runs a program, or that it could not be looked
-    /// at.
+    /// Problem with it, if its name does not tell: a setting that runs a program, or a failure to inspect it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -306,7 +305,7 @@ pub struct Undone {
 /// Something below the directories of a command that is not looked at: what a command does there stays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unchecked {
-    /// Where it is.
+    /// Path that cannot be checked.
     #[serde(with = "shown_path::lossy")]
     pub path: PathBuf,
     /// Why it is not looked at.
@@ -324,12 +323,12 @@ impl From<Unchecked> for Undone {
     }
 }
 
-/// What was refused to a command while it runs.
+/// Changes that were refused to a running command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Watched {
-    /// What was renamed.
+    /// Renamed entries.
     pub undone: Vec<Undone>,
-    /// Whether the command is to be ended: it made the same name again at once, or one that could not be renamed.
+    /// Set if the command must be ended: it made the same name again at once, or one that could not be renamed.
     pub is_repeated: bool,
 }
 
@@ -345,7 +344,7 @@ pub fn can_be_hidden(path: &Path, directories: &[PathBuf]) -> bool {
     !inner.any(|it| it.starts_with(path))
 }
 
-/// Has a command enter the sandbox between fork and exec, and returns what is to be put back when all its processes
+/// Makes a command enter the sandbox between fork and exec, and returns what to restore when all its processes
 /// have ended.
 ///
 /// Starting the command then forks, which copies the page tables of this process: small processes should. The
@@ -353,14 +352,15 @@ pub fn can_be_hidden(path: &Path, directories: &[PathBuf]) -> bool {
 ///
 /// # Errors
 /// When the system has no sandbox, something in the specification cannot be a path, or what is protected cannot be
-/// kept. What the kernel refuses is an error of starting the command.
+/// kept. A refusal of the kernel is an error of starting the command.
 pub fn confine(command: &mut Command, spec: &SandboxSpec) -> io::Result<Protection> {
     command.envs(variables(spec)?);
     system::confine(command, spec)
 }
 
-/// Returns what in the directories of commands is not looked at after them, be it that there is too much or that it cannot
-/// be listed: a person is to be asked before the first command runs there. It takes as long as to list all directories.
+/// Returns the parts of the directories of commands that are not checked after them, because there is too much or it
+/// cannot be listed: a person must be asked before the first command runs there. It takes as long as listing all
+/// directories.
 #[must_use]
 pub fn unchecked(spec: &SandboxSpec) -> Vec<Unchecked> {
     system::unchecked(spec)

@@ -2,7 +2,7 @@
 //!
 //! Landlock has no rule that denies: what is protected inside of a writable directory is bound read-only over itself
 //! in a mount namespace. Landlock comes after the mounts, since it forbids to undo them; seccomp comes last, since it
-//! forbids both. Where there are no namespaces, Landlock and seccomp are all there is.
+//! forbids both. If there are no namespaces, Landlock and seccomp are all there is.
 
 use crate::covered::{Cover, c_path};
 use crate::enclosing::{EnclosingRepository, linked_worktrees};
@@ -36,7 +36,7 @@ pub use crate::init::Collector;
 pub use crate::protection::Protection;
 pub(crate) use crate::protection::unchecked;
 
-/// Directories that everybody shares: sockets of services, and files for others to find. A command has its own.
+/// Directories that all users share: sockets of services, and files for others to find. A command has its own.
 const SHARED: [&str; 4] = ["/tmp", "/var/tmp", "/dev/shm", "/run"];
 /// The bound on processes and threads of a command's own PID namespace, if the kernel has one for each.
 const PROCESS_IDS: &str = "/proc/sys/kernel/pid_max";
@@ -45,8 +45,8 @@ const PROCESS_IDS_MAX: &str = "4608";
 const SHARED_MEMORY: &str = "/proc/sys/kernel/shmall";
 /// 256 MiB.
 const SHARED_MEMORY_PAGES: &str = "65536";
-/// The bound on what each directory of a command's own holds: it is memory, which no process has. The number of files is
-/// also that of KiB for their attributes.
+/// The bound on the content of each directory of a command's own: it is memory, which no process has. The number of
+/// files is also that of KiB for their attributes.
 const PRIVATE_SIZE: &CStr = c"size=1g,nr_inodes=256k";
 /// The same for a command that only reads.
 const PRIVATE_SIZE_READING: &CStr = c"size=256m,nr_inodes=64k";
@@ -79,7 +79,7 @@ fn enter_before_exec(
 
 /// A sandbox as far as it is the same for every command.
 ///
-/// What is protected is looked at for each command, when it comes.
+/// Protected paths are looked up for each command, when it starts.
 pub struct Preparation {
     mode: SandboxMode,
     enforcement: Enforcement,
@@ -88,7 +88,7 @@ pub struct Preparation {
     repositories: Vec<EnclosingRepository>,
     /// The files `.git` of linked worktrees, which may be read.
     worktrees: Vec<PathBuf>,
-    /// None where there are none.
+    /// None if there are none.
     namespaces: Option<Namespaces>,
     files: FileRules,
     filter: BpfProgram,
@@ -187,8 +187,8 @@ impl Preparation {
         are_covered && found.is_ok_and(is_same) && self.ground.is_unchanged()
     }
 
-    /// Looks at what is protected, for the one command that this is for. Returns what is to be put back when it has
-    /// ended, and what it is to be told before it is executed.
+    /// Looks at what is protected, for the one command that this is for. Returns what to restore when it has
+    /// ended, and the messages for it before it is executed.
     ///
     /// # Errors
     /// When what is protected cannot be kept.
@@ -211,7 +211,7 @@ impl Preparation {
         Ok((protection, covered))
     }
 
-    /// Enters the sandbox as far as it does not depend on the command. With namespaces, this goes on in another process,
+    /// Enters the sandbox as far as it does not depend on the command. With namespaces, this continues in another process,
     /// and the one that called becomes that which stands for the command.
     ///
     /// # Errors
@@ -257,7 +257,7 @@ fn private(spec: &SandboxSpec, writable: &[PathBuf]) -> Vec<PathBuf> {
     shared.chain(home).filter(is_private).collect()
 }
 
-/// Returns where the writable directories really are, and the repositories around them.
+/// Returns the real paths of the writable directories, and the repositories around them.
 fn roots(spec: &SandboxSpec) -> io::Result<(Vec<PathBuf>, Vec<EnclosingRepository>)> {
     let verified = |it: &Root| it.verify().map(|()| it.path().to_owned());
     let writable: Vec<PathBuf> = spec
@@ -319,7 +319,7 @@ impl Entered<'_> {
         self.restricted().map(drop)
     }
 
-    /// Has the rules of files and the filter hold, unless they do.
+    /// Applies the rules of files and the filter, unless they are applied.
     fn restricted(mut self) -> io::Result<Self> {
         if let Some(rules) = self.rules.take() {
             keep_file_capabilities()?;
@@ -330,14 +330,14 @@ impl Entered<'_> {
     }
 }
 
-/// What a command sees in namespaces of its own.
+/// View of a command in namespaces of its own.
 struct Namespaces {
     /// The directories that are covered by empty ones of the command's own.
     private: Vec<PathBuf>,
-    /// What is bound again, parents first, and whether it is read-only then: what is written, and what of the other
-    /// roots lies in the covered directories.
+    /// Mounts to bind again, parents first, and `true` for read-only ones: writable paths, and parts of the other
+    /// roots that lie in the covered directories.
     kept: Vec<(PathBuf, bool)>,
-    /// What of all these is covered once more.
+    /// Paths among these that are covered once more.
     hidden: Vec<PathBuf>,
     /// The directories above these, which a command could move them away with.
     kept_in_place: Vec<PathBuf>,
@@ -347,12 +347,13 @@ struct Namespaces {
     /// Gets the listener of the command's proxy.
     proxy: Option<OwnedFd>,
     /// Leads to the owner of the sandbox. It gets what holds the mounts: otherwise the last process in them would take them
-    /// down as it ends, and whoever waits for it would wait for that. If it closes its end, everything in the namespaces is
+    /// down as it ends, and its parent would wait for that. If it closes its end, everything in the namespaces is
     /// killed. Each command has its own.
     lifeline: Option<OwnedFd>,
-    /// Whether there is no namespace of users, which root does not need: in it, files of all other users would be nobody's.
+    /// Set if there is no user namespace, which root does not need: inside one, files of other users would have no
+    /// owner.
     keeps_users: bool,
-    /// Whether the number of processes is bounded by that of their ids.
+    /// Set if the range of process ids bounds the number of processes.
     bounds_process_ids: bool,
     uid_map: String,
     gid_map: String,
@@ -365,7 +366,7 @@ impl Namespaces {
         let roots = writable.iter().map(|it| (it.clone(), reads_only));
         let roots = roots.chain(spec.readable.iter().map(|it| (it.clone(), true)));
         let roots = roots.chain(spec.scratch.iter().map(|it| (it.clone(), false)));
-        // What is to be written is bound in any case: all else is made read-only.
+        // Writable paths are bound in any case: all else is made read-only.
         let is_covered =
             |it: &(PathBuf, bool)| !it.1 || private.iter().any(|place| it.0.starts_with(place));
         let mut kept: Vec<(PathBuf, bool)> = roots.filter(is_covered).collect();
@@ -445,12 +446,12 @@ impl Namespaces {
         if self.has_loopback {
             start_loopback()?;
         }
-        // Shared memory that nothing is attached to is no process's. A kernel that refuses has a bound of its own.
+        // Shared memory that nothing is attached to is not a process's. A kernel that refuses has a bound of its own.
         let _ = std::fs::write(SHARED_MEMORY, SHARED_MEMORY_PAGES);
         if let Some(proxy) = &self.proxy {
             passing::pass_listener(proxy)?;
         }
-        // Nobody waits for their end if nobody holds them.
+        // Their end is not waited for if no process holds them.
         let _ = passing::pass(lifeline, &std::fs::File::open("/proc/self/ns/mnt")?);
         Ok(())
     }
@@ -467,7 +468,7 @@ impl Namespaces {
         let opened = |(path, is_read_only): &(PathBuf, bool)| {
             let file = match roots.iter().find(|it| it.path() == path) {
                 Some(root) => root.open()?,
-                // What was removed meanwhile is not there for the command either.
+                // A file that was removed meanwhile is not there for the command either.
                 None => match rustix::fs::open(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
                 {
                     Ok(file) => file,
@@ -557,7 +558,7 @@ fn make_place(path: &Path, is_directory: bool) -> io::Result<()> {
     std::fs::File::create(path).map(drop)
 }
 
-/// Gives up every capability but those over files, for this process and every program that it starts, whoever runs it:
+/// Gives up every capability but those over files, for this process and every program that it starts, under any user:
 /// which files are reached, the mounts and rules hold.
 fn keep_file_capabilities() -> io::Result<()> {
     // Without FSETID the kernel takes the bits that give a file's rights from one that is written.
@@ -628,7 +629,7 @@ fn mount_with(
     })
 }
 
-/// Returns whether something lies where nobody can write it. The kernel refuses to have that changed.
+/// Returns whether something lies where it cannot be written. The kernel refuses to have that changed.
 pub(crate) fn is_mounted_read_only(file: impl AsFd) -> bool {
     let found = rustix::fs::fstatvfs(file);
     found.is_ok_and(|it| it.f_flag.contains(StatVfsMountFlags::RDONLY))
@@ -644,7 +645,7 @@ fn has_process_ids_for_each() -> bool {
     version.is_some_and(|it| it >= SINCE)
 }
 
-/// What a mount lets be done with what is in it.
+/// Access to the content of a mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Full,

@@ -1,9 +1,10 @@
-//! What a command leaves in the private directories that cover the home directory and the temporary ones: it is gone after the
-//! command.
+//! Files that a command leaves in the private directories over the home directory and the temporary ones: they are
+//! deleted after the command.
 //!
 //! The command's process passes descriptors of these directories to its supervisor, with the number of files in each. If that
-//! number is the same at the end, nothing is looked at. What programs leave for themselves, such as caches, nobody misses: it
-//! is left out, and so is what lies in a temporary directory unless the command or its output names it.
+//! number is the same at the end, nothing is looked at. Files that programs leave for themselves, such as caches, are
+//! not missed: they are left out, and so are those in a temporary directory unless the command or its output names
+//! them.
 
 use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, ResolveFlags};
 use std::io;
@@ -19,7 +20,7 @@ const DEPTH_MAX: usize = 12;
 const TEMPORARY: [&str; 2] = ["/tmp", "/var/tmp"];
 /// Directories in which nothing is looked for.
 const UNSEEN: [&str; 2] = ["/dev/shm", "/run"];
-/// What programs keep in the home directory for themselves.
+/// Directories in the home directory that programs keep for themselves.
 const OF_PROGRAMS: [&str; 8] = [
     ".cache",
     ".cargo",
@@ -30,7 +31,7 @@ const OF_PROGRAMS: [&str; 8] = [
     "go/pkg",
     "snap",
 ];
-/// What programs install in the home directory for the user, in directories whose names begin with a dot.
+/// Directories in the home directory, with names that begin with a dot, that hold programs installed for the user.
 const INSTALLED: [&str; 3] = [".gem", ".local/bin", ".local/lib"];
 /// How the names begin of what programs leave in a temporary directory and mention in their output.
 const LEFT_OVER: [&str; 1] = ["pytest-of-"];
@@ -64,7 +65,7 @@ impl Private {
         }
     }
 
-    /// Returns what the command left here, as far as a user would miss it: files, and directories that are new as a whole.
+    /// Returns the files the command left here that a user would miss, and directories that are new as a whole.
     pub(crate) fn lost(&self, command: &str, output: &str) -> Vec<PathBuf> {
         if files(&self.root).is_ok_and(|it| it == self.files_before) {
             return Vec::new();
@@ -75,7 +76,7 @@ impl Private {
             is_temporary: TEMPORARY.iter().any(|it| self.path == Path::new(it)),
             found: Vec::new(),
         };
-        // What cannot be looked at is not named.
+        // A file that cannot be looked at is not named.
         let _ = look.directory(&self.root, 0);
         let is_missed = |it: &PathBuf| look.is_missed(it, command, output);
         let mut lost: Vec<PathBuf> = look
@@ -91,7 +92,7 @@ impl Private {
 
 /// A walk through a private directory.
 struct Look {
-    /// Where it is, below the private directory.
+    /// Path below the private directory.
     below: PathBuf,
     /// How many files and directories may still be looked at.
     left: usize,

@@ -19,7 +19,7 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// What is to be as it was when a command has ended: nothing, since rules are of names here.
+/// State to restore after a command: none, since rules refer to names here.
 #[derive(Debug, Default)]
 pub struct Protection;
 
@@ -30,30 +30,30 @@ impl Protection {
         false
     }
 
-    /// Returns what holds the mounts of the command, which has none here.
+    /// Returns the holder of the command's mounts, which has none here.
     pub fn take_namespaces(&mut self) -> Option<OwnedFd> {
         None
     }
 
-    /// Returns what is readable when something is to be refused: nothing is watched here.
+    /// Returns a descriptor that is readable when something must be refused: nothing is watched here.
     #[must_use]
     pub fn watch_fd(&self) -> Option<BorrowedFd<'_>> {
         None
     }
 
-    /// Returns what was refused meanwhile.
+    /// Returns the refusals since the last call.
     #[must_use]
     pub fn take_watched(&mut self, _now: Instant) -> Watched {
         Watched::default()
     }
 
-    /// Returns what was put back.
+    /// Returns the files that were restored.
     #[must_use]
     pub fn restore(&mut self) -> Vec<Undone> {
         Vec::new()
     }
 
-    /// Returns what is gone after the command: there are no private directories here.
+    /// Returns the files that are gone after the command: there are no private directories here.
     #[must_use]
     pub fn lost(&mut self, _command: &str, _output: &str) -> Vec<PathBuf> {
         Vec::new()

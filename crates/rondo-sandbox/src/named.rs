@@ -1,6 +1,6 @@
 //! Files that the settings of `git` name: more settings, hooks, and programs that `git` runs by itself.
 //!
-//! They are run or obeyed as what stands in the settings is, so where a command could write them they are protected.
+//! They are run or obeyed like the settings themselves, so if a command could write them they are protected.
 
 use crate::git_config::{self, Setting};
 use crate::harmless::Effect;
@@ -22,11 +22,11 @@ const READ_ONLY: [&[u8]; 6] = [
     b"gpg.ssh.allowedsignersfile",
     b"mailmap.file",
 ];
-/// What ends a word of a command in a setting.
+/// Bytes that end a word of a command in a setting.
 const ENDS: &[u8] = b" \t\"'`;&|()<>=!$";
 
-/// Returns what files of settings name, in what they include too: hooks, and programs relative to the working tree at
-/// `around`. They need not exist, but for programs.
+/// Returns the files that settings name, and those that they include: hooks, and programs relative to the working tree
+/// at `around`. They need not exist, but for programs.
 pub(crate) fn by_settings(
     files: impl IntoIterator<Item = PathBuf>,
     around: Option<&Path>,
@@ -73,8 +73,8 @@ fn of_path(value: &[u8], base: Option<&Path>, home: Option<&Path>) -> Option<Pat
     }
 }
 
-/// Returns the files of a working tree that a setting names which runs programs. What a person calls by an alias is not
-/// among them.
+/// Returns the files of a working tree that a setting names which runs programs. Those that a person calls by an alias
+/// are not among them.
 fn programs(setting: &Setting, around: &Path) -> Vec<PathBuf> {
     let (section, _, _) = setting.parts();
     let is_run = section != b"alias" && !READ_ONLY.contains(&&*setting.key);

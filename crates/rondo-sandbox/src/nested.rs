@@ -1,4 +1,4 @@
-//! Repositories below a directory, whose settings and hooks are run by whoever works in them, and settings of Rondo.
+//! Repositories below a directory, whose settings and hooks run for everyone who works in them, and settings of Rondo.
 //!
 //! They are looked for before a command and after it. The second time, a directory that is as it was need not be listed
 //! again: its change time tells that, which no program can set. Directories of a repository that hold nothing but its
@@ -17,9 +17,9 @@ use std::time::{Duration, SystemTime};
 
 /// The bound on directories that are looked at below one directory.
 pub(crate) const DIRECTORIES_MAX: usize = 200_000;
-/// What makes a directory a repository.
+/// Entry that makes a directory a repository.
 pub(crate) const GIT: &str = ".git";
-/// Where a directory has settings, rules and scripts of Rondo.
+/// Directory of Rondo's settings, rules and scripts.
 const RONDO: &str = ".rondo";
 /// Directories of a repository with nothing but its data.
 const DATA: [&str; 4] = ["objects", "refs", "logs", "lfs"];
@@ -30,7 +30,7 @@ const TICK_MAX: Duration = Duration::from_secs(3);
 /// A repository, what leads to one, or settings of Rondo.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Found {
-    /// Where it is, from the directory that was searched.
+    /// Path relative to the searched directory.
     pub(crate) below: PathBuf,
     pub(crate) kind: FoundKind,
 }
@@ -43,18 +43,18 @@ pub(crate) enum FoundKind {
     File,
     /// A link named `.git`.
     Link,
-    /// What is named `.rondo`, further down: whoever starts Rondo there starts what it says.
+    /// A `.rondo` directory further down: Rondo started there obeys it.
     Rondo,
 }
 
-/// What was found below a directory.
+/// Findings below a directory.
 #[derive(Debug, Default)]
 pub(crate) struct Search {
     directories: HashMap<PathBuf, Listing>,
     pub(crate) unchecked: Vec<Unchecked>,
-    /// Whether the directory itself lies in a repository.
+    /// Set if the directory itself lies in a repository.
     is_in_git: bool,
-    /// Whether there were more directories than are looked at.
+    /// Set if there were too many directories to visit all.
     is_cut_off: bool,
 }
 
@@ -67,12 +67,12 @@ struct Listing {
     sockets: Vec<OsString>,
 }
 
-/// What changes when a file is written, or an entry of a directory is made, removed or renamed.
+/// Metadata that changes when a file is written, or an entry of a directory is made, removed or renamed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Stamp {
     identity: Identity,
     changed: (i64, i64),
-    /// Whether a change since might not be seen.
+    /// Set if a later change might go unnoticed.
     is_fresh: bool,
 }
 
@@ -95,7 +95,7 @@ impl Stamp {
     }
 }
 
-/// What the entries of a directory say about it.
+/// Facts about a directory from its entries.
 #[derive(Default)]
 struct Listed {
     directories: Vec<(OsString, u64)>,
@@ -197,7 +197,7 @@ impl Search {
             let now = now.map(|it| it.map(|it| Stamp::of(&it, Duration::ZERO)));
             match (&listing.stamp, now) {
                 (_, Ok(None)) => {}
-                // What took its place is found in the directory above.
+                // A directory that took its place is found in the directory above.
                 (Some(was), Ok(Some(now))) if now.identity != was.identity => {}
                 (Some(was), Ok(Some(now))) if now.changed == was.changed && !was.is_fresh => {
                     search.directories.insert(path, listing);
@@ -212,7 +212,7 @@ impl Search {
         search
     }
 
-    /// Returns what was found, nearest first.
+    /// Returns the results, nearest first.
     pub(crate) fn found(&self) -> Vec<&Found> {
         let mut found: Vec<&Found> = self.directories.values().flat_map(|it| &it.found).collect();
         found.sort_by_key(|it| (it.below.components().count(), &it.below));

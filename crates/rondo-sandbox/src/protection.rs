@@ -1,10 +1,10 @@
-//! Keeps what is protected as it was, where no mount can: what does not exist yet, links, and everything where there
+//! Keeps what is protected as it was, if no mount can: what does not exist yet, links, and everything if there
 //! are no namespaces.
 //!
 //! A file system cannot be told that a name must not come to be, and a mount needs something to be put on: made for
-//! it, it would be seen by everybody, and left behind by a crash. So the directories are watched while the command runs,
-//! and a name that appears is changed to one that nothing reads. All of it is done through descriptors that are opened
-//! before the command begins: a command can have a path lead anywhere.
+//! it, it would be seen by all programs, and left behind by a crash. So the directories are watched while the command
+//! runs, and a name that appears is changed to one that nothing reads. All of it is done through descriptors that are
+//! opened before the command begins: a command can have a path lead anywhere.
 
 use crate::content::{Budget, Content, kind};
 use crate::directory::{Directory, identity};
@@ -29,7 +29,7 @@ use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// The bounds on what is kept of protected files, where mounts do not protect them.
+/// The bounds on the kept copies of protected files, where mounts do not protect them.
 const KEPT: Budget = Budget {
     bytes: 16 << 20,
     entries: 8_192,
@@ -42,10 +42,10 @@ const SOCKETS_MAX: usize = 64;
 const LINKS_MAX: usize = 8;
 /// A command that makes the same name again within this time after it was refused does so by a loop.
 const REPEATED_WITHIN: Duration = Duration::from_secs(1);
-/// What is said of a name that a command made again at once, or that could not be renamed.
+/// Message about a name that a command made again at once, or that could not be renamed.
 const ENDED: &str = "it was made again at once or could not be renamed, so the command was ended";
 
-/// What is protected in the directories that a command may write.
+/// Protected entries of the directories that a command may write.
 #[derive(Default)]
 pub(crate) struct Protected {
     /// All that is written: the writable directories, and repositories outside of these.
@@ -58,7 +58,7 @@ pub(crate) struct Protected {
     pub(crate) sockets: Vec<PathBuf>,
     places: Vec<Place>,
     repositories: Repositories,
-    /// What cannot be protected, and why.
+    /// Entries that cannot be protected, with reasons.
     unchecked: Vec<Unchecked>,
     /// Why a directory could not be opened.
     failed: Option<io::Error>,
@@ -69,7 +69,7 @@ pub(crate) struct Protected {
 struct Place {
     directory: Directory,
     names: Vec<Name>,
-    /// Whether it is of a repository further down, where what is made anew is judged by what it says.
+    /// Set for an entry of a nested repository, in which new entries are judged by their content.
     is_nested: bool,
 }
 
@@ -80,7 +80,7 @@ struct Name {
     before: Before,
 }
 
-/// What a protected name was before the command.
+/// State of a protected name before the command.
 #[derive(Debug)]
 enum Before {
     /// It is kept by other means.
@@ -113,7 +113,7 @@ impl Protected {
         for root in roots {
             let directory = Directory::open(root)?;
             let at_top = PROTECTED.iter().filter(|it| !it.contains('/'));
-            // What a link leads to is as much protected, and where it is.
+            // The target of a link is protected as well, in its own directory.
             let targets = linked(&directory, at_top.clone().map(OsStr::new));
             self.protect(directory.open_below("")?, at_top, false);
             targets.iter().for_each(|it| self.protect_named(it));
@@ -307,7 +307,7 @@ impl Protected {
         linked
     }
 
-    /// Returns what is said if the system watches no more directories.
+    /// Returns the note if the system watches no more directories.
     fn watched_in_vain(&self) -> Option<Unchecked> {
         let watched = self.places.iter();
         let watched = watched.map(|it| (!it.is_nested).then_some(&it.directory));
@@ -325,7 +325,7 @@ impl Protected {
     }
 }
 
-/// What is to be as it was when a command has ended.
+/// State to restore after a command.
 #[derive(Debug, Default)]
 #[must_use = "what is protected and did not exist is only protected by `restore`"]
 pub struct Protection {
@@ -343,7 +343,7 @@ pub struct Protection {
     namespaces: Option<OwnedFd>,
     /// The private directories that are looked at when the command has ended.
     private: Vec<PathBuf>,
-    /// What holds the command's mounts, once it was taken out of that socket.
+    /// Descriptors of the command's mounts, once taken out of that socket.
     mounts: Vec<OwnedFd>,
 }
 
@@ -353,7 +353,7 @@ impl Protection {
         self.proxy = Some(proxy);
     }
 
-    /// Has what is set aside noted for other commands, and their notes looked at.
+    /// Sets the notes of the files that are set aside for other commands, and reads theirs.
     pub(crate) fn notes(&mut self, notes: SetAside) {
         self.repositories.notes(notes);
     }
@@ -372,8 +372,8 @@ impl Protection {
         self.private = private;
     }
 
-    /// Returns what holds the mounts of a command that has ended. They are taken down when it is dropped, which takes as
-    /// long as a short command does.
+    /// Returns the holder of the mounts of a command that has ended. They are taken down when it is dropped, which
+    /// takes as long as a short command does.
     pub fn take_namespaces(&mut self) -> Option<OwnedFd> {
         self.namespaces.take()
     }
@@ -387,7 +387,7 @@ impl Protection {
     /// Remembers what is there now.
     ///
     /// # Errors
-    /// When something is to be kept and cannot be read, or is too much.
+    /// When something must be kept and cannot be read, or is too much.
     pub(crate) fn new(enforcement: Enforcement, protected: Protected) -> io::Result<Self> {
         if let Some(err) = protected.failed {
             return Err(err);
@@ -429,12 +429,12 @@ impl Protection {
         })
     }
 
-    /// Returns what could not be looked at before the command, so that what the command does there stays.
+    /// Returns the files that could not be looked at before the command, so that the command's changes there stay.
     pub fn unchecked(&self) -> impl Iterator<Item = &Unchecked> {
         self.unchecked.iter().chain(self.repositories.unchecked())
     }
 
-    /// Returns what is readable when [`Self::take_watched`] is to be called; none if nothing is watched.
+    /// Returns a descriptor that is readable when [`Self::take_watched`] must be called; `None` if nothing is watched.
     #[must_use]
     pub fn watch_fd(&self) -> Option<BorrowedFd<'_>> {
         self.watch.as_ref().and_then(Watch::as_fd)
@@ -490,8 +490,9 @@ impl Protection {
         undone
     }
 
-    /// Returns what the command has written into private directories of its own, which is gone after it, as far as a user
-    /// would miss it. To be called once, when all processes of the command have ended.
+    /// Returns the files the command has written into private directories of its own, which are gone after it, as far
+    /// as a user
+    /// would miss them. To be called once, when all processes of the command have ended.
     #[must_use]
     pub fn lost(&mut self, command: &str, output: &str) -> Vec<PathBuf> {
         let Some(namespaces) = &self.namespaces else {
@@ -517,7 +518,7 @@ impl Protection {
     }
 }
 
-/// Returns what is said if nothing can be watched.
+/// Returns the note if nothing can be watched.
 fn unwatched(places: &[Place], err: &io::Error) -> Option<Unchecked> {
     let first = places.first()?;
     Some(Unchecked {
@@ -526,7 +527,7 @@ fn unwatched(places: &[Place], err: &io::Error) -> Option<Unchecked> {
     })
 }
 
-/// Returns what in the directories of commands cannot be looked at.
+/// Returns the files in the directories of commands that cannot be looked at.
 pub(crate) fn unchecked(spec: &SandboxSpec) -> Vec<Unchecked> {
     let verified = |it: &Root| it.verify().ok().map(|()| it.path().to_owned());
     let roots = spec.writable.iter().filter_map(verified);
@@ -538,7 +539,7 @@ pub(crate) fn unchecked(spec: &SandboxSpec) -> Vec<Unchecked> {
         .collect()
 }
 
-/// Returns what is to be remembered of a protected name.
+/// Returns the state of a protected name before the command.
 fn before(
     enforcement: Enforcement,
     place: &Directory,
@@ -560,7 +561,7 @@ fn before(
     }
 }
 
-/// Makes a name what it was before, and returns what it had become; none if it is as it was.
+/// Makes a name what it was before, and returns what it had become; `None` if it is as it was.
 fn restore(place: &Place, it: &Name) -> Option<Undone> {
     let Name { name, before } = it;
     let place = &place.directory;

@@ -19,9 +19,9 @@ pub(crate) const SHARED_BY_ALL: [&str; 5] = [".cache", ".config", ".local", ".va
 pub(crate) struct Readable {
     /// The user's home directory as it is named, and where it really is.
     homes: Vec<PathBuf>,
-    /// What is readable anyway.
+    /// Paths that are readable anyway.
     system: Vec<PathBuf>,
-    /// What commands may write, and so the links in it.
+    /// Directories that commands may write; links in them cannot be trusted.
     workspace: Vec<PathBuf>,
     paths: Vec<PathBuf>,
     seen: HashSet<PathBuf>,
@@ -60,7 +60,7 @@ impl Readable {
         Some(real)
     }
 
-    /// Adds what is in a directory, unless all kinds of things are.
+    /// Adds the entries of a directory, unless all kinds of things are.
     fn add_entries(&mut self, directory: &Path) {
         if SHARED_BY_ALL.iter().any(|it| directory.ends_with(it)) {
             return;
@@ -71,8 +71,8 @@ impl Readable {
         }
     }
 
-    /// Returns where a path really leads; nothing if nothing is there, or it leads through the workspace, where commands
-    /// could have it lead anywhere.
+    /// Returns the target of a path; nothing if nothing is there, or the path leads through the workspace, where
+    /// commands could have it lead anywhere.
     pub(crate) fn resolve(&self, path: &Path) -> Option<PathBuf> {
         let mut left: Vec<OsString> = parts(path);
         let mut resolved = PathBuf::from("/");

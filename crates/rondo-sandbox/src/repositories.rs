@@ -22,7 +22,7 @@ use std::sync::Mutex;
 
 /// The bound on a file that names a repository, in bytes.
 const POINTER_BYTES_MAX: u64 = 4_096;
-/// What such a file begins with.
+/// Prefix of such a file.
 const POINTER: &[u8] = b"gitdir: ";
 /// Directories of a repository whose repositories `git` itself changes all the time.
 const PARTS: [&str; 2] = ["modules", "worktrees"];
@@ -36,19 +36,19 @@ const COMPARED: Budget = Budget {
     entries: 8_192,
 };
 
-/// What was found after the latest commands of this process, which can have several, one after another.
+/// Findings after the latest commands of this process, which can have several, one after another.
 static SEARCHED: Mutex<Vec<(Identity, Search)>> = Mutex::new(Vec::new());
 
 /// The repositories below what a command may write.
 #[derive(Debug, Default)]
 pub(crate) struct Repositories {
     bases: Vec<Base>,
-    /// What the paths in a repository may lead to.
+    /// Permitted destinations of paths in a repository.
     bounds: Vec<Bound>,
     /// Those whose settings and hooks are kept by other means: the ones at the top.
     top: HashSet<Identity>,
     before: State,
-    /// What of other commands is set aside.
+    /// Notes about entries of other commands that were set aside.
     notes: Option<SetAside>,
 }
 
@@ -59,7 +59,7 @@ struct Base {
     search: Search,
 }
 
-/// What was found in all repositories.
+/// Findings in all repositories.
 #[derive(Debug, Default)]
 struct State {
     findings: HashMap<Identity, Vec<Finding>>,
@@ -67,14 +67,14 @@ struct State {
     lists: HashMap<Identity, Vec<List>>,
     /// The settings of Rondo, by the directory that they are in and their name there.
     rondo: HashMap<(Identity, OsString), Content>,
-    /// Where files and links lead that name a repository outside.
+    /// Destinations of files and links that name a repository outside.
     outside: HashSet<PathBuf>,
     unchecked: Vec<Unchecked>,
 }
 
 /// The settings without which no `git` works in a repository.
 const SETTINGS: &str = "config";
-/// What is said if they were renamed.
+/// Addition to the message about renamed entries.
 const UNUSABLE: &str = "; `git` fails there until a person has read the file and renamed it back";
 
 /// Something in a repository, and how to reach it.
@@ -160,12 +160,12 @@ impl Repositories {
         found.is_ok_and(|it| self.top.contains(&identity(&it)))
     }
 
-    /// Returns what could not be looked at before the command.
+    /// Returns the files that could not be looked at before the command.
     pub(crate) fn unchecked(&self) -> &[Unchecked] {
         &self.before.unchecked
     }
 
-    /// Has what is set aside noted for other commands, and their notes looked at.
+    /// Sets the notes of the files that are set aside for other commands, and reads theirs.
     pub(crate) fn notes(&mut self, notes: SetAside) {
         self.notes = Some(notes);
     }
@@ -254,13 +254,13 @@ impl Base {
 /// One look at all repositories.
 struct Look<'a> {
     all: &'a Repositories,
-    /// Whether the command has ended.
+    /// Set after the command.
     is_after: bool,
     state: State,
     harms: Vec<Harm>,
-    /// What is left of the bounds on what is compared.
+    /// Rest of the bounds on comparisons.
     budget: Budget,
-    /// What of other commands was set aside since this one began, which counts as not there before.
+    /// Entries of other commands that were set aside since this one began; they count as absent before.
     set_aside: HashSet<Mark>,
 }
 
@@ -347,7 +347,7 @@ impl Look<'_> {
                     Some(target) if is_whole => line(target).to_vec(),
                     // Nothing that git writes is as long: it leads nowhere that would be found.
                     Some(_) => b"/".to_vec(),
-                    // It is no repository.
+                    // It is not a repository.
                     None => return Ok(()),
                 }
             }
@@ -365,7 +365,7 @@ impl Look<'_> {
             Some(Err(err)) if err.kind() == io::ErrorKind::NotFound && is_inside => return Ok(()),
             _ => {}
         }
-        // What is outside is no work of the command's, but nor did anybody else lead there.
+        // Files outside are not work of the command's, and nothing else led there either.
         let what = format!("it leads to `{}`", path.display());
         let finding = Finding::of_pointer(name, what);
         let mark = Mark::new(identity(&place.own_stat()?), &finding.file, &finding.value);
@@ -379,7 +379,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Opens a directory within the bounds; none if it is outside of them.
+    /// Opens a directory within the bounds; `None` if it is outside of them.
     fn open(&self, path: &Path) -> Option<io::Result<Directory>> {
         let mut opened = self.all.bounds.iter().filter_map(|bound| {
             let below = path.strip_prefix(bound.place.path()).ok()?;
@@ -398,7 +398,7 @@ impl Look<'_> {
     }
 }
 
-/// Returns what is not as it was: all of it, or entries of a directory that was there.
+/// Returns the changed paths: all of it, or entries of a directory that was there.
 fn changed(name: &Path, before: Option<&Content>, now: &Content) -> Vec<PathBuf> {
     match (before, now) {
         (Some(before), now) if before == now => Vec::new(),

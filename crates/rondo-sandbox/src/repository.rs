@@ -1,4 +1,4 @@
-//! What the directory of a repository has that runs a program, or leads `git` elsewhere.
+//! Entries of a repository's directory that run a program, or lead `git` elsewhere.
 
 use crate::content::kind;
 use crate::directory::Directory;
@@ -11,13 +11,13 @@ use std::io;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Component, Path, PathBuf};
 
-/// The bound on each file that is read, in bytes. What is longer is not harmless.
+/// The bound on each file that is read, in bytes. A longer one is not harmless.
 const BYTES_MAX: u64 = 256 << 10;
-/// What the names of hooks end with that `git` brings along and does not run.
+/// Suffix of hooks that `git` installs and does not run.
 const SAMPLE: &[u8] = b".sample";
-/// What the names of things contain that were renamed.
+/// Part of the names of renamed entries.
 const REFUSED: &[u8] = b".refused";
-/// What an interrupted rebase does by itself: the commands of its list, with their short names.
+/// Commands in the list of an interrupted rebase, with their short names.
 const STEPS: [&str; 24] = [
     "pick",
     "p",
@@ -48,13 +48,13 @@ const STEPS: [&str; 24] = [
 const STRATEGIES: [&str; 6] = ["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
 /// The lists of interrupted work.
 const LISTS: [&str; 2] = ["rebase-merge/git-rebase-todo", "sequencer/todo"];
-/// Where interrupted work says what strategy it merges by.
+/// File of interrupted work with its merge strategy.
 const STRATEGY: &str = "rebase-merge/strategy";
 /// The options of interrupted work, which are written as settings are.
 const OPTIONS: &str = "sequencer/opts";
 /// The directory of hooks.
 const HOOKS: &str = "hooks";
-/// Where a directory stands that has the settings of this one.
+/// File with the path of the directory that has the settings of this one.
 const COMMON: &str = "commondir";
 
 /// Something in a repository that runs a program or leads elsewhere.
@@ -62,9 +62,9 @@ const COMMON: &str = "commondir";
 pub(crate) struct Finding {
     /// The file, from the directory of the repository.
     pub(crate) file: PathBuf,
-    /// What it does, for a person.
+    /// Effect of the entry, for a person.
     pub(crate) what: String,
-    /// What it says, to compare.
+    /// Value of the entry, for comparison.
     pub(crate) value: Vec<u8>,
 }
 
@@ -72,17 +72,18 @@ pub(crate) struct Finding {
 #[derive(Debug)]
 pub(crate) struct Bound {
     pub(crate) place: Directory,
-    /// Whether commands may write it. Otherwise it is around a repository that they may write, and for that one only.
+    /// Set if commands may write it. Otherwise it encloses a repository that they may write, and counts for that one
+    /// only.
     pub(crate) is_written: bool,
 }
 
 impl Finding {
-    /// Returns that of a file that names another repository.
+    /// Returns the finding for a file that names another repository.
     pub(crate) fn of_pointer(name: &OsStr, what: String) -> Self {
         Self::new(name, what, [])
     }
 
-    /// Returns that of settings of Rondo, further down than at the top.
+    /// Returns the finding for settings of Rondo, further down than at the top.
     pub(crate) fn of_rondo(file: PathBuf) -> Self {
         Self::new(file, "Rondo would follow it", [])
     }
@@ -119,7 +120,7 @@ pub(crate) fn inspect(git: &Directory, bounds: &[Bound]) -> io::Result<Vec<Findi
     Ok(findings)
 }
 
-/// Returns what interrupted work of a repository would run when it goes on.
+/// Returns the programs that interrupted work of a repository would run when it continues.
 ///
 /// # Errors
 /// When something cannot be looked at.
@@ -133,7 +134,7 @@ pub(crate) fn inspect_interrupted(git: &Directory) -> io::Result<Vec<Finding>> {
             .split(|it| *it == b'\n')
             .map(<[u8]>::trim_ascii)
             .filter(|line| !line.is_empty() && !line.starts_with(b"#") && !is_step(line));
-        // Each by itself: a list becomes shorter as the work goes on.
+        // Each by itself: a list becomes shorter as the work continues.
         findings.extend(runs.map(|line| {
             let what = format!("it runs `{}`", String::from_utf8_lossy(line));
             Finding::new(list, what, line)
@@ -162,7 +163,7 @@ pub(crate) fn named_by_settings(git: &Directory, around: &Path) -> Vec<PathBuf> 
     named::by_settings(files, Some(around))
 }
 
-/// Returns where the hooks of a repository are that are links: what they lead to is as much a hook.
+/// Returns the targets of those hooks of a repository that are links: the targets are hooks as well.
 pub(crate) fn linked_hooks(git: &Directory) -> Vec<PathBuf> {
     let Ok(hooks) = git.open_below(HOOKS) else {
         return Vec::new();
@@ -178,7 +179,7 @@ pub(crate) fn linked_hooks(git: &Directory) -> Vec<PathBuf> {
     }
 }
 
-/// Returns where those of these names lead that are links in a directory.
+/// Returns the targets of those of these names that are links in a directory.
 pub(crate) fn linked<'a>(
     directory: &Directory,
     names: impl Iterator<Item = &'a OsStr>,
@@ -198,7 +199,7 @@ fn is_step(line: &[u8]) -> bool {
     STEPS.iter().any(|it| it.as_bytes() == name)
 }
 
-/// Returns what `git` takes for a path in a file that holds one: up to the end of the line, spaces included.
+/// Returns the bytes that `git` takes for a path in a file that holds one: up to the end of the line, spaces included.
 pub(crate) fn line(bytes: &[u8]) -> &[u8] {
     let mut line = bytes;
     while let Some((b'\n' | b'\r', rest)) = line.split_last() {
@@ -212,11 +213,11 @@ fn is_strategy(name: &[u8]) -> bool {
     STRATEGIES.iter().any(|it| it.as_bytes() == name)
 }
 
-/// Reads a file of a repository; none if there is nothing. One that is too long, or no file, is noted.
+/// Reads a file of a repository; `None` if there is nothing. One that is too long, or no file, is noted.
 fn read(git: &Directory, name: &str, findings: &mut Vec<Finding>) -> io::Result<Option<Vec<u8>>> {
     let path = Path::new(name);
     if let Some(parent) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
-        // What it leads to may change at any time.
+        // Its target may change at any time.
         let found = git.stat(parent)?;
         if found.is_some_and(|it| kind(&it) == FileType::Symlink) {
             let target = rustix::fs::readlinkat(git.as_fd(), parent, Vec::new())?;
@@ -232,7 +233,7 @@ fn read(git: &Directory, name: &str, findings: &mut Vec<Finding>) -> io::Result<
     };
     let length = u64::try_from(found.st_size).unwrap_or(u64::MAX);
     if kind(&found) != FileType::RegularFile || length > BYTES_MAX {
-        let what = "it is no file that git writes";
+        let what = "it is not a file that git writes";
         let value = format!(
             "{} {} {}",
             found.st_ino, found.st_ctime, found.st_ctime_nsec
@@ -321,7 +322,7 @@ fn inspect_hooks(git: &Directory, findings: &mut Vec<Finding>) -> io::Result<()>
     Ok(())
 }
 
-/// Returns whether what stands in `commondir` leads to the repository that a worktree is part of.
+/// Returns whether what is in `commondir` leads to the repository that a worktree is part of.
 fn leads_back(git: &Directory, target: &[u8]) -> bool {
     let path = git.path();
     let parent = path.parent();
@@ -350,7 +351,7 @@ fn stays_within(git: &Directory, target: &[u8], bounds: &[Bound]) -> bool {
     bounds.iter().filter(counts).any(is_inside)
 }
 
-/// Returns where a path leads from a directory, if no part of it is a link.
+/// Returns the target of a path from a directory, if no part of it is a link.
 pub(crate) fn resolved(from: &Path, target: &[u8]) -> Option<PathBuf> {
     let mut path = PathBuf::new();
     for part in from.join(OsStr::from_bytes(target)).components() {

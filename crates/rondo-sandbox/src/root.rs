@@ -18,7 +18,7 @@ pub struct Root {
     identity: Option<Identity>,
 }
 
-/// What tells a directory from every other one.
+/// Identity of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Identity {
     device: u64,

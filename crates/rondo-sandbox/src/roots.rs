@@ -1,4 +1,4 @@
-//! What a sandboxed command may read, and what it may not write in its own directories.
+//! Readable paths of a sandboxed command, and protected paths in its own directories.
 
 use crate::readable::Readable;
 use crate::{git_settings, toolchains};
@@ -6,8 +6,8 @@ use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
-/// What configures the agent or is run by others outside of the sandbox: never written in it, at the top of a
-/// writable directory, whether it exists or not. `.git` itself cannot be moved away either.
+/// Files that configure the agent or that others run outside of the sandbox: never written in it, at the top of a
+/// writable directory, whether they exist or not. `.git` itself cannot be moved away either.
 pub const PROTECTED: [&str; 42] = [
     ".git",
     ".git/commondir",
@@ -53,16 +53,16 @@ pub const PROTECTED: [&str; 42] = [
     ".gitconfig",
 ];
 
-/// What is protected of a repository further down, in its `.git`: what programs it starts, and where else `git` looks
-/// for that.
+/// Protected entries in the `.git` of a nested repository: those that name programs to start, or other places for
+/// such settings.
 pub(crate) const PROTECTED_OF_GIT: [&str; 4] = ["commondir", "config", "config.worktree", "hooks"];
-/// What is protected of the directory that a repository has for one of its worktrees.
+/// Protected entries in a repository's directory of one of its worktrees.
 pub(crate) const PROTECTED_OF_WORKTREE: [&str; 3] = ["commondir", "config.worktree", "gitdir"];
-/// Of the directory of a worktree that lies outside of the workspace: without these it is no worktree any more, and has lost
+/// Of the directory of a worktree that lies outside of the workspace: without these it is not a worktree any more, and has lost
 /// what was staged in it. `git worktree remove` removes them although it cannot remove the files.
 pub(crate) const PROTECTED_OF_OTHER_WORKTREE: [&str; 4] = ["HEAD", "commondir", "gitdir", "index"];
 
-/// What the user's shells, session and agents read in the home directory, beside the settings of `git`.
+/// Files in the home directory that the user's shells, session and agents read, besides the settings of `git`.
 const OF_USER: [&str; 24] = [
     ".bash_aliases",
     ".bash_login",
@@ -108,12 +108,13 @@ const SYSTEM: [&str; 14] = [
     "/dev",
 ];
 
-/// Returns what commands may read beside the directories that they work in: the system, toolchains and caches, where
-/// `PATH` leads, and what the user's configuration of `git` names. Keys, browsers' profiles and the agent's own data
-/// are not among it.
+/// Returns the directories that commands may read beside those that they work in: the system, toolchains and caches,
+/// the directories of `PATH`, and the files that the user's configuration of `git` names. Keys, browsers' profiles and
+/// the agent's own data
+/// are not among them.
 ///
-/// `variable` looks a variable of the user's environment up. Some say where a toolchain is. What lies in the workspace
-/// counts for nothing here: commands write it, and could have a link there lead anywhere.
+/// `variable` looks a variable of the user's environment up. Some name the directory of a toolchain. Paths in the
+/// workspace do not count here: commands write it, and could have a link there lead anywhere.
 #[must_use]
 pub fn readable_roots_by(
     home: Option<&Path>,
@@ -132,15 +133,16 @@ pub fn readable_roots_by(
     readable.into_paths()
 }
 
-/// Returns what [`readable_roots_by`] returns for no workspace and an environment with nothing but `PATH`.
+/// Returns the result of [`readable_roots_by`] for no workspace and an environment with nothing but `PATH`.
 #[must_use]
 pub fn readable_roots(home: Option<&Path>, search_path: Option<&OsStr>) -> Vec<PathBuf> {
     let variable = |name: &str| search_path.filter(|_| name == "PATH").map(OsStr::to_owned);
     readable_roots_by(home, &[], &variable)
 }
 
-/// Returns what the user's shells, `git`, session and agents read in the home directory, and where it really is: a working
-/// directory may hold some of it, as a repository of such files does. What does not exist is among it.
+/// Returns the files that the user's shells, `git`, session and agents read in the home directory, with their real
+/// paths: a working
+/// directory may hold some of them, as a repository of such files does. Missing ones are among them.
 #[must_use]
 pub fn kept_of_user(home: &Path, variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let mut kept: Vec<PathBuf> = OF_USER.iter().map(|it| home.join(it)).collect();
@@ -170,7 +172,8 @@ fn named(_: Vec<PathBuf>) -> Vec<PathBuf> {
     Vec::new()
 }
 
-/// Returns where a path leads; of one that does not exist, where its nearest directory leads. `known` is where the paths lead
+/// Returns the target of a path; of one that does not exist, the target of its nearest directory. `known` holds the
+/// targets of the paths
 /// that were looked at before.
 fn without_links<'a>(path: &'a Path, known: &mut HashMap<&'a Path, Option<PathBuf>>) -> PathBuf {
     let found = path.ancestors().find_map(|it| {

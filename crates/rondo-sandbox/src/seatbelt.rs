@@ -8,7 +8,7 @@ use crate::{NetworkAccess, SandboxMode, SandboxSpec};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-/// What programs need to start and to work with each other: processes, semaphores, terminals, users and time zones.
+/// Rules that programs need to start and to work together: processes, semaphores, terminals, users and time zones.
 const BASE: &str = r#"(version 1)
 (deny default)
 (allow process-exec process-fork)
@@ -27,10 +27,10 @@ const BASE: &str = r#"(version 1)
 const LOOPBACK: &str = r#"(allow network-bind network-inbound (local ip "localhost:*"))
 (allow network-outbound (remote ip "localhost:*"))
 "#;
-/// What is protected with exceptions: it is written by every commit.
+/// Directory that is protected with exceptions: every commit writes it.
 const GIT: &str = ".git";
 
-/// Returns the profile of a command; `real` follows the links of a path, since rules are of paths without any.
+/// Returns the profile of a command; `real` follows the links of a path, since rules have paths without any.
 pub(crate) fn profile(spec: &SandboxSpec, real: impl Fn(&Path) -> PathBuf) -> String {
     let rule = |verb: &str, path: &Path| format!("({verb} (subpath {}))\n", quoted(&real(path)));
     let mut text = BASE.to_owned();
@@ -42,7 +42,7 @@ pub(crate) fn profile(spec: &SandboxSpec, real: impl Fn(&Path) -> PathBuf) -> St
     text.extend(spec.writable.iter().map(|it| rule(own, it.path())));
     let scratch = spec.scratch.iter();
     text.extend(scratch.map(|it| rule("allow file-read* file-write*", it)));
-    // What does not exist yet has no links to follow.
+    // A missing file has no links to follow.
     for root in spec.writable.iter().map(|root| real(root.path())) {
         let names = PROTECTED.iter().filter(|name| **name != GIT);
         text.extend(names.map(|name| rule("deny file-write*", &root.join(name))));

@@ -1,4 +1,4 @@
-//! Where keys and passwords lie in a home directory. Nothing of it is opened to commands, whatever leads there.
+//! Locations of keys and passwords in a home directory. No link or setting opens them to commands.
 
 use std::path::{Path, PathBuf};
 
@@ -101,9 +101,9 @@ const OF_TOOLCHAINS: [&str; 27] = [
     "sdk/maven/conf/settings.xml",
     ".local/share/pypoetry/venv/pip.conf",
 ];
-/// What such a file has in it that does.
+/// Words in such a file that mark a password.
 const PASSWORDS: [&str; 6] = ["_auth", "password", "passwd", "secret", "token", "/t/"];
-/// The bounds on what is read of one, in bytes, and on files and directories that a star is looked for among.
+/// The bounds on the part of one that is read, in bytes, and on files and directories that a star is looked for among.
 const SETTINGS_BYTES_MAX: u64 = 256 << 10;
 const ENTRIES_MAX: usize = 256;
 /// Endings of such names.
@@ -150,7 +150,7 @@ fn entries(place: &Path, part: &str) -> Vec<PathBuf> {
 
 /// Returns whether a file of settings seems to have a password in it, or is too long to tell.
 fn has_password(file: &Path) -> bool {
-    // Opening a pipe would wait for somebody to write into it.
+    // Opening a pipe would wait for a writer.
     let Ok(metadata) = file.metadata() else {
         return false;
     };

@@ -1,4 +1,4 @@
-//! What commands had made and was set aside, noted for the other commands that run in the same directories.
+//! Notes about entries of commands that were set aside, for other commands that run in the same directories.
 //!
 //! A command that begins while something is there takes it for what was there before. If it is set aside meanwhile, as
 //! another command's, and the first one makes it again, that is new all the same.
@@ -53,7 +53,7 @@ impl SetAside {
         }
     }
 
-    /// Notes what is set aside. A note that cannot be written is missing to other commands alone.
+    /// Notes the files that are set aside. A note that cannot be written is missing to other commands alone.
     pub(crate) fn add(&self, marks: impl Iterator<Item = Mark>) {
         let now = now();
         let lines = marks.map(|it| line(now, it));
@@ -77,7 +77,7 @@ impl SetAside {
         let _ = opened.and_then(|mut it| it.write_all(text.as_bytes()));
     }
 
-    /// Returns what was set aside since the command began.
+    /// Returns the files set aside since the command began.
     pub(crate) fn since_it_began(&self) -> HashSet<Mark> {
         let notes = self.read().into_iter();
         let since = notes.filter(|it| it.0 >= self.began);
@@ -89,7 +89,7 @@ impl SetAside {
         let Ok(file) = File::open(&self.file) else {
             return Vec::new();
         };
-        // What follows a line that cannot be read is read all the same.
+        // Lines after an unreadable one are read all the same.
         let _ = file.take(LENGTH_MAX).read_to_string(&mut text);
         text.lines().filter_map(note).collect()
     }

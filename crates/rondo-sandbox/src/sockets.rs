@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
 
-/// Where the kernel lists the sockets of this network namespace, a line each (`proc_net(5)`).
+/// File in which the kernel lists the sockets of this network namespace, one per line (`proc_net(5)`).
 const LIST: &str = "/proc/net/unix";
 
 /// Returns the file names of sockets that are in use. A program may have given a path from a directory of its own, so only
@@ -16,7 +16,7 @@ pub(crate) fn names() -> HashSet<OsString> {
 
 fn names_in(list: &[u8]) -> HashSet<OsString> {
     let lines = list.split(|byte| *byte == b'\n').skip(1);
-    // The path stands behind the number of the inode, which is the seventh column.
+    // The path follows the number of the inode, which is the seventh column.
     let paths = lines.filter_map(|line| {
         let number = line.splitn(7, |byte| *byte == b' ').nth(6)?;
         let mut parts = number.trim_ascii_start().splitn(2, |byte| *byte == b' ');

@@ -1,4 +1,4 @@
-//! Paths in what processes tell each other and keep: as text, or as bytes where they are no text. To be named in
+//! Paths in what processes tell each other and keep: as text, or as bytes if they are not text. To be named in
 //! `#[serde(with = "..")]`.
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A path, also one that is no text.
+/// A path, also one that is not text.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum StoredPath {
@@ -42,7 +42,7 @@ pub trait Paths: Sized {
     /// The same as it is stored.
     type Stored: Serialize + for<'de> Deserialize<'de>;
 
-    /// Returns what is stored.
+    /// Returns the stored form.
     fn stored(&self) -> Self::Stored;
 
     /// Returns the paths of what was stored.
@@ -100,7 +100,7 @@ impl Paths for Arc<Vec<PathBuf>> {
 /// Writes paths.
 ///
 /// # Errors
-/// What the serializer fails with.
+/// Errors of the serializer.
 pub fn serialize<P: Paths, S: Serializer>(paths: &P, to: S) -> Result<S::Ok, S::Error> {
     paths.stored().serialize(to)
 }
@@ -108,7 +108,7 @@ pub fn serialize<P: Paths, S: Serializer>(paths: &P, to: S) -> Result<S::Ok, S::
 /// Reads paths.
 ///
 /// # Errors
-/// What the deserializer fails with.
+/// Errors of the deserializer.
 pub fn deserialize<'de, P: Paths, D: Deserializer<'de>>(from: D) -> Result<P, D::Error> {
     P::Stored::deserialize(from).map(P::of_stored)
 }

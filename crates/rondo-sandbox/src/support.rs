@@ -1,4 +1,4 @@
-//! What this system enforces, tried once.
+//! Sandbox support of this system, tested once.
 
 use crate::{Enforcement, Protection, SandboxMode, SandboxSpec, confine};
 use std::io;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::sync::OnceLock;
 
-/// What this system enforces.
+/// Sandbox support of this system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Support {
     /// Everything.
@@ -16,15 +16,15 @@ pub enum Support {
         /// Why not everything.
         reason: String,
     },
-    /// Nothing.
+    /// No support.
     Nothing {
-        /// Why.
+        /// Reason for the lack of support.
         reason: String,
     },
 }
 
 impl Support {
-    /// Returns by what commands can be confined; none where they cannot.
+    /// Returns by what commands can be confined; `None` if they cannot.
     #[must_use]
     pub fn enforcement(&self) -> Option<Enforcement> {
         match self {
@@ -37,12 +37,12 @@ impl Support {
 
 static SUPPORT: OnceLock<Support> = OnceLock::new();
 
-/// Returns what [`support`] found, where it was called before; starts nothing.
+/// Returns the result of [`support`], if it was called before; starts nothing.
 pub fn known_support() -> Option<&'static Support> {
     SUPPORT.get()
 }
 
-/// Returns what this system enforces, by starting a command in the sandbox the first time.
+/// Returns the protection that this system enforces, by starting a command in the sandbox the first time.
 ///
 /// It is not tried again: a sandbox that stops working later is an error of starting a command.
 pub fn support() -> &'static Support {

@@ -1,4 +1,4 @@
-//! Where the programs of a developer are, and what they need beside themselves.
+//! Locations of a developer's programs and of their dependencies.
 //!
 //! A directory in `PATH` seldom is all of a toolchain: programs in it are links, scripts that name their interpreter, or
 //! shims, and libraries lie beside it. So links and scripts are followed, and around a program the whole of its
@@ -184,7 +184,7 @@ const PARTS: [(&str, &[&str]); 3] = [
     ("GOPATH", &["bin", "pkg"]),
     ("COMPOSER_HOME", &["vendor"]),
 ];
-/// What the directory around that of the programs has in it if all of it is a toolchain.
+/// Entries that make the parent of a program directory a whole toolchain.
 const MARKS: [&str; 14] = [
     "Cellar",
     "candidates",
@@ -201,27 +201,27 @@ const MARKS: [&str; 14] = [
     "shared",
     "versions",
 ];
-/// What is opened of it otherwise.
+/// Entries of other parents that are opened.
 const PARTS_OF_PREFIX: [&str; 7] = [
     "etc", "include", "lib", "lib32", "lib64", "libexec", "share",
 ];
-/// The bits of a file's mode by which somebody may execute it.
+/// The execute bits of a file's mode.
 const EXECUTABLE: u32 = 0o111;
 /// Names of directories of programs in a toolchain.
 const PROGRAMS: [&str; 5] = ["bin", "condabin", "sbin", "shims", "tools"];
 /// Directories of the system's own programs, which lead nowhere else.
 const OF_SYSTEM: [&str; 4] = ["/bin", "/sbin", "/usr/bin", "/usr/sbin"];
-/// What a program's settings of a virtual environment are in, and the line that says which Python it is of.
+/// File with a virtual environment's settings, and the key that names its Python.
 const ENVIRONMENT: (&str, &str) = ("pyvenv.cfg", "home");
-/// Where programs of JavaScript have their modules.
+/// Directory of modules of JavaScript programs.
 const MODULES: &str = "node_modules";
 /// The bound on directories of programs that are looked into.
 const DIRECTORIES_MAX: usize = 128;
 /// The bound on programs that are looked at in one directory.
 const PROGRAMS_MAX: usize = 1_024;
-/// The bound on what is read of a program, in bytes: the line that names its interpreter.
+/// The bound on the part of a program that is read, in bytes: the line that names its interpreter.
 const LINE_BYTES_MAX: u64 = 512;
-/// The bound on what is read of the settings of a virtual environment, in bytes.
+/// The bound on the part of a virtual environment's settings that is read, in bytes.
 const SETTINGS_BYTES_MAX: u64 = 4_096;
 
 /// Returns whether a variable of this name says where a toolchain is.
@@ -356,7 +356,7 @@ impl Search<'_> {
         }
     }
 
-    /// Adds what a directory of programs needs of the directory around it.
+    /// Adds the parts that a directory of programs needs of the directory around it.
     fn add_prefix(&mut self, programs: &Path) {
         let Some(prefix) = programs.parent().filter(|_| is_of_programs(programs)) else {
             return;

@@ -1,4 +1,4 @@
-//! Tells which names were made in directories while a command runs.
+//! Watch for names that are made in directories while a command runs.
 //!
 //! The process that supervises the command reads it in the loop that it has already. It lives as long as the command
 //! does: if it is killed, its guard ends the command.
@@ -19,7 +19,7 @@ const READ_BYTES: usize = 16 << 10;
 /// How many events are taken at once, so that a command that makes many files does not keep its supervisor.
 const EVENTS_MAX: usize = 4_096;
 
-/// What the latest command of this process was watched by. To close it takes the kernel milliseconds, for which the next
+/// Watch of this process's latest command. Closing it takes the kernel milliseconds, for which the next
 /// command of the same supervisor would wait.
 static UNUSED: Mutex<Option<OwnedFd>> = Mutex::new(None);
 
@@ -32,11 +32,11 @@ pub(crate) struct Watch {
     numbers: Vec<Option<i32>>,
 }
 
-/// What was made.
+/// Created entries.
 #[derive(Debug, Default)]
 pub(crate) struct Made {
     names: HashSet<(usize, OsString)>,
-    /// Whether there was more than the kernel keeps.
+    /// Set if there were more than the kernel keeps.
     is_unknown: bool,
 }
 
@@ -68,7 +68,7 @@ impl Watch {
         };
         let watch = |directory: &Directory| {
             let flags = WatchFlags::CREATE | WatchFlags::MOVED_TO | WatchFlags::ONLYDIR;
-            // What is watched is the directory itself, wherever it is.
+            // The watch is on the directory itself, wherever it is.
             inotify::add_watch(&events, directory.own_path(), flags).map_err(limit)
         };
         let numbers = directories.into_iter().map(|it| it.map(watch).transpose());
@@ -79,12 +79,12 @@ impl Watch {
         }))
     }
 
-    /// Returns what is readable when something was made.
+    /// Returns the descriptor that is readable when something was made.
     pub(crate) fn as_fd(&self) -> Option<BorrowedFd<'_>> {
         self.events.as_ref().map(|it| it.as_fd())
     }
 
-    /// Takes what was made since it was asked last. If that cannot be told, everything might have been.
+    /// Takes the names made since the last call. If that is not known, everything might have been.
     pub(crate) fn take(&self) -> Made {
         let mut made = Made::default();
         let mut buffer = [MaybeUninit::uninit(); READ_BYTES];
@@ -113,7 +113,7 @@ impl Watch {
             made.names
                 .extend(places.map(|(place, _)| (place, name.to_owned())));
         }
-        // What is left in the buffer would be lost.
+        // The rest of the buffer would be lost.
         made.is_unknown = true;
         made
     }
@@ -128,7 +128,7 @@ impl Drop for Watch {
         numbers.sort_unstable();
         numbers.dedup();
         let mut removed = numbers.iter().map(|it| inotify::remove_watch(&events, *it));
-        // A directory that is no more has no watch. What was told of the others has numbers that none gets again.
+        // A removed directory has no watch. Events of the others have numbers that no watch gets again.
         if removed.all(|it| matches!(it, Ok(()) | Err(Errno::INVAL)))
             && let Ok(mut unused) = UNUSED.lock()
         {

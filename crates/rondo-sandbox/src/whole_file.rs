@@ -13,12 +13,12 @@ const TRIES_MAX: usize = 64;
 /// The mode of a file that only its owner may read.
 const PRIVATE: u32 = 0o600;
 
-/// Who may read a file that is replaced.
+/// Readers of a replaced file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Readers {
     /// Only its owner.
     Owner,
-    /// As before; where there is no file yet, whoever the process's mask lets.
+    /// As before; if there is no file yet, those that the process's mask admits.
     AsBefore,
 }
 
@@ -36,7 +36,7 @@ pub fn replace_file(path: &Path, content: &[u8], readers: Readers) -> io::Result
     written.inspect_err(|_| drop(fs::remove_file(&beside)))
 }
 
-/// Returns where the new content of a file is written.
+/// Returns the path to which the new content of a file is written.
 fn beside(path: &Path) -> PathBuf {
     let mut name = OsString::from(path.file_name().unwrap_or_default());
     name.push(".new");
@@ -75,7 +75,7 @@ fn keep_owner(file: &File, known: &fs::Metadata) -> io::Result<()> {
 /// Opens the file that is to become the new one, and locks it against other writers.
 fn open_locked(path: &Path) -> io::Result<File> {
     for _ in 0..TRIES_MAX {
-        // A link or a pipe that somebody else put there is not followed, nor waited for.
+        // A link or a pipe that another program put there is not followed, nor waited for.
         let is_file = |it: &fs::Metadata| it.is_file() && it.nlink() == 1;
         if fs::symlink_metadata(path).is_ok_and(|it| !is_file(&it)) {
             fs::remove_file(path)?;

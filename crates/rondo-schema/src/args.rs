@@ -19,7 +19,7 @@ pub enum ArgsError {
     NotJson {
         /// The tool.
         tool: String,
-        /// What is wrong, where.
+        /// Problems with their places.
         message: String,
     },
     /// They do not fit the tool's schema.
@@ -35,7 +35,7 @@ pub enum ArgsError {
     Schema {
         /// The tool.
         tool: String,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: SchemaError,
     },

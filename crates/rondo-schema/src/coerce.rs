@@ -21,7 +21,7 @@ const ALTERNATIVES_DEPTH_MAX: usize = 8;
 
 /// Converts values until the whole fits the schema, if that is possible unambiguously; returns whether it fits.
 ///
-/// Goes by the validator's own errors: a value is only touched where the schema refuses it, and only
+/// Goes by the validator's own errors: a value is only touched if the schema refuses it, and only
 /// in the one way that the refusal leaves open. Every new value is made of the old one.
 pub(crate) fn coerce(value: &mut Value, validator: &Validator, repairs: &mut Repairs) -> bool {
     for _ in 0..ROUNDS_MAX {
@@ -51,7 +51,7 @@ struct Fix {
 }
 
 enum Change {
-    /// Puts another value where `from` stands.
+    /// Puts another value where `from` is.
     Replace {
         from: Value,
         to: Value,

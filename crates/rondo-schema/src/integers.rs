@@ -1,4 +1,4 @@
-//! Writes whole floats, such as `3.0`, as integers where the schema says `integer`.
+//! Writes whole floats, such as `3.0`, as integers if the schema says `integer`.
 
 use crate::repair::{Repair, RepairKind, Repairs};
 use crate::validator::referred;
@@ -13,7 +13,7 @@ const DEPTH_MAX: usize = 128;
 /// The largest whole number up to which a float holds every integer exactly.
 const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 
-/// Writes whole floats as integers where the schema says `integer`.
+/// Writes whole floats as integers if the schema says `integer`.
 ///
 /// JSON Schema calls `5.0` an integer, and a tool that reads an integer does not. The value is the
 /// same number, so nothing that fitted stops fitting.

@@ -18,11 +18,11 @@ const WORDS: [&str; 6] = ["true", "false", "null", "True", "False", "None"];
 pub(crate) enum TextError {
     /// It ends before the value does.
     CutOff,
-    /// Something stands where it cannot.
+    /// Something is at a place where it is not allowed.
     At {
         /// The byte offset.
         offset: usize,
-        /// What is wrong.
+        /// Description of the problem.
         what: String,
     },
 }

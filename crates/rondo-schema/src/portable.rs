@@ -1,9 +1,9 @@
 //! Schemas that others wrote for their tools, in the form that every provider takes.
 //!
 //! A provider refuses the whole request over one schema that it does not like, so that one bad tool ends the turn.
-//! What each of them refuses, by their own errors: Anthropic `anyOf`, `oneOf` and `allOf` at the top and keys with
+//! Schemas that providers refuse, by their own errors: Anthropic `anyOf`, `oneOf` and `allOf` at the top and keys with
 //! other characters than `[a-zA-Z0-9_.-]`; OpenAI objects without `properties` and arrays without `items`; Gemini
-//! references, lists of types such as `["object", "null"]`, and required keys that are no properties; Moonshot a
+//! references, lists of types such as `["object", "null"]`, and required keys that are not properties; Moonshot a
 //! `type` beside `anyOf`. The portable form has none of these. It may take more than the original, never less: the
 //! server that wrote the schema checks the arguments anyway.
 
@@ -119,7 +119,7 @@ impl<'a> Walk<'a> {
             .left
             .checked_sub(1)
             .ok_or(NotPortable::TooLarge("more than 2000 parts"))?;
-        // `true` takes everything, and so does what is no schema.
+        // `true` takes everything, and so does what is not a schema.
         let Value::Object(from) = schema else {
             return Ok(Map::new());
         };
@@ -156,7 +156,7 @@ impl<'a> Walk<'a> {
         depth: usize,
     ) -> Result<Map<String, Value>, NotPortable> {
         if self.following.contains(&reference) {
-            // What refers to itself takes anything from the second time on.
+            // A schema that refers to itself takes anything from the second time on.
             return Ok(Map::new());
         }
         let missing = || NotPortable::Reference(reference.chars().take(100).collect());
@@ -168,7 +168,7 @@ impl<'a> Walk<'a> {
         schema
     }
 
-    /// Returns what the schema itself says, without its type, references and branches.
+    /// Returns the schema's own keywords, without its type, references and branches.
     fn own(
         &mut self,
         from: &'a Map<String, Value>,
@@ -299,7 +299,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Gives a schema its type; where there are several, each is a branch.
+/// Gives a schema its type; if there are several, each is a branch.
 fn typed(mut schema: Map<String, Value>, kinds: &[&str]) -> Map<String, Value> {
     let known = schema
         .get("type")
@@ -324,7 +324,7 @@ fn typed(mut schema: Map<String, Value>, kinds: &[&str]) -> Map<String, Value> {
     either
 }
 
-/// Puts the type first, infers it where it can, and leaves out what only other types have.
+/// Puts the type first, infers it if it can, and leaves out what only other types have.
 fn sound(mut schema: Map<String, Value>, kind: Option<&str>) -> Map<String, Value> {
     if schema.contains_key("anyOf") {
         return schema;
@@ -363,7 +363,7 @@ fn sound(mut schema: Map<String, Value>, kind: Option<&str>) -> Map<String, Valu
     out
 }
 
-/// Returns the values of an enumeration that are of a type; nothing where none is.
+/// Returns the values of an enumeration that have a type; nothing if none has.
 fn of_kind(values: Value, kind: &str) -> Option<Value> {
     let is_of = |value: &Value| match kind {
         "string" => value.is_string(),
@@ -406,7 +406,7 @@ fn inferred(schema: &Map<String, Value>) -> Option<&'static str> {
     values.iter().all(Value::is_string).then_some("string")
 }
 
-/// Adds what another schema says; what both say stays, but for properties and required keys, which are joined.
+/// Adds the keywords of another schema; those of both stay, but for properties and required keys, which are joined.
 fn add_all(out: &mut Map<String, Value>, more: Map<String, Value>) {
     for (key, value) in more {
         match (out.get_mut(&key), value) {

@@ -28,15 +28,15 @@ pub enum Prepared {
     Ready {
         /// An object that fits the schema.
         arguments: Value,
-        /// What was changed, in order; bounded.
+        /// Changes, in order; bounded.
         repairs: Vec<Repair>,
-        /// Whether a change went beyond syntax and lossless coercion, so that a call with effects
+        /// Set if a change went beyond syntax and lossless coercion, so that a call with effects
         /// ought to be sent back instead of run.
         meaning_changed: bool,
     },
     /// They cannot.
     Invalid {
-        /// What is wrong, where, and what is expected, for the model; bounded.
+        /// Problems with their places and the expected form, for the model; bounded.
         message: String,
         /// The same as data: an object with `violations` (array of `path`, `what`) or `syntax`.
         details: Value,

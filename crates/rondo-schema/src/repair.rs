@@ -47,17 +47,17 @@ pub enum RepairKind {
     StringToScalar,
     /// A whole number written with a fraction of zero.
     FloatToInteger,
-    /// An integer or boolean where a string is expected.
+    /// An integer or boolean if a string is expected.
     ScalarToString,
     /// An object written as JSON inside a string.
     StringToObject,
     /// `null` for an optional property.
     NullDropped,
-    /// A number with a fraction where a string is expected: `1.10` was read as `1.1`.
+    /// A number with a fraction if a string is expected: `1.10` was read as `1.1`.
     FloatToString,
     /// An array written as JSON inside a string, which could also be the one element.
     StringToArray,
-    /// A single value where an array is expected.
+    /// A single value if an array is expected.
     Wrapped,
     /// A key that the schema forbids.
     KeyDropped,

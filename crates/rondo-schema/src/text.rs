@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The bound on a value quoted in a message, in characters.
 pub(crate) const QUOTE_CHARS_MAX: usize = 80;
 
-/// Returns at most `max` characters of `text`, with `...` where it was cut.
+/// Returns at most `max` characters of `text`, with `...` if it was cut.
 pub(crate) fn clip(text: &str, max: usize) -> String {
     with_mark(first_chars(text, max), text, "...")
 }

@@ -51,7 +51,7 @@ pub enum SchemaError {
     /// It is no JSON Schema, or refers to something outside itself.
     #[error("not a usable JSON Schema: {message}")]
     Invalid {
-        /// What is wrong, bounded.
+        /// Description of the problem, bounded.
         message: String,
     },
 }
@@ -61,7 +61,7 @@ pub enum SchemaError {
 pub struct Violation {
     /// The JSON pointer of the value; empty for the whole.
     pub path: String,
-    /// What is wrong and what is expected there, bounded.
+    /// Problem and expectation at that place, bounded.
     pub what: String,
 }
 
@@ -181,7 +181,7 @@ fn bound(what: &'static str) -> Result<(), SchemaError> {
     Err(SchemaError::Bound { what })
 }
 
-/// A chain of bare references would be followed for ever without descending into the value.
+/// A chain of bare references would be followed forever without descending into the value.
 fn refers_in_a_circle(root: &Value, start: &Value) -> bool {
     let mut node = start;
     for _ in 0..REF_HOPS_MAX {
@@ -193,7 +193,7 @@ fn refers_in_a_circle(root: &Value, start: &Value) -> bool {
     true
 }
 
-/// Returns what a `$ref` within the schema points to.
+/// Returns the target of a `$ref` within the schema.
 pub(crate) fn referred<'a>(root: &'a Value, node: &Value) -> Option<&'a Value> {
     let pointer = node.get("$ref")?.as_str()?.strip_prefix('#')?;
     root.pointer(pointer)

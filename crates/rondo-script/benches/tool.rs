@@ -1,4 +1,4 @@
-//! What the call of a tool costs whose function is in Lua, next to one in Rust that does the same.
+//! Cost of a call of a tool in Lua, next to one in Rust that does the same.
 //!
 //! Both are called in turns of a script against a scripted server in this process: 1,000 calls a round, 25 in each
 //! reply, one round of each kind after the other. What is not the tool's own costs both alike. Prints lines of a name
@@ -36,7 +36,7 @@ const CALLS: u32 = TURNS * CALLS_A_TURN;
 const STARTS: u32 = 50;
 const TURNS: u32 = 40;
 const CALLS_A_TURN: u32 = 25;
-/// What the system says of this thread; the first field is nanoseconds on a processor, see proc(5).
+/// Statistics of this thread; the first field is nanoseconds on a processor, see proc(5).
 const SCHEDULED: &str = "/proc/thread-self/schedstat";
 
 /// Asks for calls of the tool that the first argument names, in so many turns of so many calls as the others say.
@@ -207,7 +207,7 @@ impl ScriptHost for Host {
     }
 
     async fn ask(&self, _: &UserQuestion) -> Result<String, String> {
-        Err("nobody is there".to_owned())
+        Err("no user is available".to_owned())
     }
 
     fn approver(&self) -> Arc<dyn Approver> {

@@ -1,4 +1,4 @@
-//! What a script gets of a turn: its answer, its messages, and what it used.
+//! Result of a turn for a script: its answer, its messages, and its usage.
 
 use rondo_runtime::script::{RecordedCall, ScriptAgent};
 use rondo_runtime::{SetupError, SetupErrorKind};
@@ -129,7 +129,7 @@ fn message(message: &Message) -> Vec<Value> {
     all
 }
 
-/// Returns a message without its calls, for another agent; none where nothing else is in it.
+/// Returns a message without its calls, for another agent; `None` if nothing else is in it.
 pub(crate) fn spoken(message: &Value) -> Option<Arc<Message>> {
     let text = message.get("content")?.as_str()?;
     if text.is_empty() {

@@ -17,7 +17,7 @@ tokio::task_local! {
 pub(crate) struct Branch {
     /// Its name; empty for the script itself.
     pub(crate) name: String,
-    /// Until when it may run, where it is the call of a tool.
+    /// Until when it may run, if it is the call of a tool.
     pub(crate) until: Option<TimeMs>,
     /// Calls so far.
     places: AtomicU32,
@@ -28,7 +28,7 @@ pub(crate) struct Branch {
 /// Steps of the generator of random numbers, SplitMix64.
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// What the names of branches that are calls of a tool begin with.
+/// Prefix of the names of branches that are calls of a tool.
 const TOOL: &str = "tool ";
 
 /// Returns whether a branch with this name belongs to the call of a tool, whose failures the model reads.

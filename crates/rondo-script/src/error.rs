@@ -18,7 +18,7 @@ pub enum ScriptError {
     Setup {
         /// The line of the script, and why.
         message: String,
-        /// What the host makes of it.
+        /// Error of the host.
         #[source]
         error: Box<SetupError>,
     },
@@ -26,14 +26,14 @@ pub enum ScriptError {
     #[error("the script was stopped")]
     Stopped,
     /// Its time is over.
-    #[error("the script ran longer than it may")]
+    #[error("the script exceeded its time limit")]
     Deadline,
-    /// A turn waits for answers.
+    /// A turn is waiting for answers.
     #[error("session `{session}` waits for an answer")]
     Parked {
         /// The session of the turn.
         session: SessionId,
-        /// What it waits for.
+        /// Open questions of the session.
         questions: Vec<Question>,
     },
     /// It took another way than its records say.
@@ -47,7 +47,7 @@ pub enum ScriptError {
     Output(#[source] io::Error),
 }
 
-/// What ends a script at once; nothing in it can catch that.
+/// Reason to end a script at once; it cannot be caught.
 #[derive(Debug)]
 pub(crate) enum Abort {
     /// It asked for its end.
@@ -65,7 +65,7 @@ pub(crate) enum CallError {
     Told(String),
     /// It may catch this. The call did nothing, so a script that failed by it makes it again when it is resumed.
     NotDone(String),
-    /// It may catch this, too; the host wants to know more where it does not.
+    /// It may catch this, too; the host wants to know more if it does not.
     Setup(SetupError),
     /// The script ends.
     Abort(Abort),
@@ -110,7 +110,7 @@ pub(crate) fn message_of(error: &mlua::Error) -> String {
         mlua::Error::RuntimeError(message) => message.clone(),
         mlua::Error::SyntaxError { message, .. } => message.clone(),
         mlua::Error::WithContext { cause, .. } => return message_of(cause),
-        mlua::Error::MemoryError(_) => "the script needs more memory than it may have".to_owned(),
+        mlua::Error::MemoryError(_) => "the script exceeded its memory limit".to_owned(),
         other => other.to_string(),
     };
     let end = message.find("\nstack traceback:").unwrap_or(message.len());

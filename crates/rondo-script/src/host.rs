@@ -7,7 +7,7 @@ use rondo_types::TurnEvent;
 use std::io;
 use std::sync::Arc;
 
-/// What a script reads of standard input.
+/// Input that a script reads from standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum StdinRead {
     /// All that is left.
@@ -18,18 +18,18 @@ pub enum StdinRead {
     WholeLine,
 }
 
-/// What a script asks its user.
+/// Question of a script to its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UserQuestion {
     /// The question.
     pub text: String,
-    /// What may be answered; anything where it is empty.
+    /// Permitted answers; any answer if empty.
     pub choices: Vec<String>,
-    /// The answer where nothing is typed, or nobody is there.
+    /// The answer if nothing is typed, or there is no user.
     pub default: Option<String>,
 }
 
-/// Who runs a script.
+/// Host of a script.
 #[async_trait]
 pub trait ScriptHost: Send + Sync {
     /// Writes to standard output.
@@ -59,7 +59,7 @@ pub trait ScriptHost: Send + Sync {
     /// Cancel safe: the question is withdrawn.
     async fn ask(&self, question: &UserQuestion) -> Result<String, String>;
 
-    /// Returns who answers when the gate asks about a call of a model.
+    /// Returns the approver for calls of a model that the gate asks about.
     fn approver(&self) -> Arc<dyn Approver>;
 
     /// Returns the gate of an agent's turns, in place of the one of the settings.
@@ -67,6 +67,6 @@ pub trait ScriptHost: Send + Sync {
         None
     }
 
-    /// Takes what happens in a turn of an agent. Must not block.
+    /// Receives the events of an agent's turn. Must not block.
     fn event(&self, agent: &str, event: &TurnEvent);
 }

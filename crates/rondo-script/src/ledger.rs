@@ -18,7 +18,7 @@ pub(crate) const RESULT_BYTES_MAX: usize = 8 << 20;
 /// Bytes of a hash of arguments that are kept.
 const HASH_BYTES: usize = 8;
 
-/// What is to be kept of a call.
+/// Recording of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keeping {
     /// It changes nothing: its result is recorded with the next that does, or at the end.
@@ -33,11 +33,11 @@ pub(crate) enum Keeping {
 pub(crate) struct Made {
     /// Its name, the same in each run.
     pub(crate) id: CallId,
-    /// Whether it was begun before, and what was recorded that will tell whether it was made.
+    /// Set if it was begun before, with the recorded data that tells whether it was made.
     pub(crate) begun: Option<Option<Value>>,
 }
 
-/// What the records say of a call.
+/// Records of a call.
 #[derive(Debug, Clone)]
 struct Known {
     call: ScriptCall,
@@ -50,7 +50,7 @@ struct Known {
 pub(crate) struct Ledger {
     run: ScriptRun,
     state: Mutex<State>,
-    /// Whether only records are read: what is not in them fails.
+    /// Set if only records are read: calls that they lack fail.
     is_replay: bool,
 }
 
@@ -64,7 +64,8 @@ struct State {
 }
 
 impl State {
-    /// Forgets the calls that a script failed by, if they did nothing. What it caught and went on from is no such call:
+    /// Forgets the calls that a script failed by, if they did nothing. A call that it caught and continued from is no
+    /// such call:
     /// a later call follows in its branch, or after the branches that it belongs to.
     fn forget_failures(&mut self) {
         let mut last_places: HashMap<String, u32> = HashMap::new();
@@ -137,7 +138,7 @@ impl Ledger {
         }
     }
 
-    /// Returns what the script is.
+    /// Returns the description of the script.
     pub(crate) fn run(&self) -> &ScriptRun {
         &self.run
     }
@@ -149,7 +150,7 @@ impl Ledger {
     /// Returns the result of a call: the recorded one, or that of `make`.
     ///
     /// # Errors
-    /// What `make` fails with, when the script takes another way than its records, and when they cannot be written.
+    /// The failure of `make`, or a difference of the script from its records, or a failure to write them.
     pub(crate) async fn call<F>(
         &self,
         script: &Arc<ScriptSession>,
@@ -315,12 +316,9 @@ impl Ledger {
             .collect();
         unused.sort_by(|one, other| (&one.branch, one.place).cmp(&(&other.branch, other.place)));
         let name = &self.run.name;
-        let shown = unused.into_iter().map(|it| {
-            format!(
-                "{name}:{}: `{}` is not called any more",
-                it.line, it.function
-            )
-        });
+        let shown = unused
+            .into_iter()
+            .map(|it| format!("{name}:{}: `{}` is no longer called", it.line, it.function));
         shown.collect()
     }
 }
@@ -328,17 +326,16 @@ impl Ledger {
 /// A call, before it has its place.
 #[derive(Clone, Copy)]
 pub(crate) struct CallOf<'a> {
-    /// Who makes it.
+    /// Caller of the function.
     pub(crate) branch: &'a Branch,
     /// Its place in the branch.
     pub(crate) place: u32,
-    /// The function.
     pub(crate) function: &'static str,
     /// The line of the script.
     pub(crate) line: u32,
-    /// What it is given.
+    /// Arguments of the call.
     pub(crate) arguments: &'a Value,
-    /// What is kept of it.
+    /// Recording of the call.
     pub(crate) keeping: Keeping,
 }
 
@@ -351,7 +348,7 @@ fn size(value: &Value) -> usize {
     value.to_string().len()
 }
 
-/// Returns what is recorded of a failure, with a mark if the call may be made again because it did nothing.
+/// Returns the record of a failure, with a mark if the call may be made again because it did nothing.
 fn failure_of(error: &CallError, keeping: Keeping) -> Value {
     let did_nothing = match error {
         CallError::NotDone(_) | CallError::Setup(_) => true,
@@ -368,7 +365,7 @@ fn result_of(recorded: &Value) -> Result<Value, CallError> {
     match (recorded.get("ok"), recorded.get("error")) {
         (Some(value), _) => Ok(value.clone()),
         (None, Some(Value::String(why))) => Err(CallError::Failed(why.clone())),
-        _ => Err(CallError::failed("the record of the call makes no sense")),
+        _ => Err(CallError::failed("the record of the call is malformed")),
     }
 }
 
@@ -392,7 +389,7 @@ fn at(call: &ScriptCall, name: &str) -> String {
 
 fn diverged(now: &ScriptCall, recorded: &ScriptCall, name: &str) -> CallError {
     let what = match now.function == recorded.function {
-        true => format!("`{}` is called with something else", now.function),
+        true => format!("`{}` is called with other arguments", now.function),
         false => format!("`{}` is called", now.function),
     };
     let branch = match now.branch.is_empty() {
@@ -400,7 +397,7 @@ fn diverged(now: &ScriptCall, recorded: &ScriptCall, name: &str) -> CallError {
         false => format!(" of branch {}", now.branch),
     };
     let message = format!(
-        "{}: {what} where the records have `{}` of line {} (call {}{branch}): the script takes another way than it took when they were made",
+        "{}: {what}, but the records have `{}` of line {} (call {}{branch}): the script took a different path when it was recorded",
         at(now, name),
         recorded.function,
         recorded.line,

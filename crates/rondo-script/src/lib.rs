@@ -1,12 +1,14 @@
-//! Agents as programs: scripts in Lua whose calls are recorded, so that one that was cut off goes on where it was.
+//! Agents as programs: scripts in Lua whose calls are recorded, so that one that was cut off continues where it was.
 //!
 //! A script runs again from its beginning when it is resumed. Everything that it does outside of itself goes through
 //! functions that are recorded (`ledger`): those whose results are in the records return these, and nothing happens.
-//! What the same script does with the same results is the same: time, random numbers and the order of tables are, too.
+//! With the same results, the same script does the same: time, random numbers and the order of tables are the same,
+//! too.
 //!
 //! # Layout
-//! - `run`: a script from its beginning to its end; `replay`: once more over its records alone; `vm`: its Lua and the bounds; `prelude.lua`: what it sees.
-//! - `api`: the functions beneath; `shared`: what they share; `answer`: what they return of a turn.
+//! - `run`: a script from its beginning to its end; `replay`: once more over its records alone; `vm`: its Lua and the
+//!   bounds; `prelude.lua`: the functions it sees.
+//! - `api`: the functions beneath; `shared`: their shared parts; `answer`: their result for a turn.
 //! - `ledger`: calls and their records; `branch`: functions that run at once, each with its own calls.
 //! - `check`: mistakes that are found without running a script.
 //! - `init`: `init.lua`, which extends hosts.

@@ -3,9 +3,8 @@
 
 /// A function or a table with a fixed set of names.
 pub(crate) struct Names {
-    /// What has them, as scripts write it.
+    /// Owner of the names, as scripts write it.
     pub(crate) of: &'static str,
-    /// The names.
     pub(crate) names: &'static [&'static str],
 }
 
@@ -171,7 +170,7 @@ pub(crate) const GLOBALS: &[&str] = &[
     "xpcall",
 ];
 
-/// What scripts have of Lua's libraries.
+/// Names of Lua's libraries that scripts have.
 pub(crate) const LIBRARIES: &[Names] = &[
     Names {
         of: "coroutine",

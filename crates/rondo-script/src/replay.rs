@@ -22,14 +22,14 @@ pub struct ReplayedScript {
     pub name: String,
     /// Calls in the records.
     pub calls: usize,
-    /// Its exit code; `None` where the records end before the script does.
+    /// Its exit code; `None` if the records end before the script does.
     pub exit_code: Option<u8>,
-    /// What is not as it was recorded, each in a line.
+    /// Differences from the records, one a line.
     pub differences: Vec<String>,
 }
 
 /// Runs a script over its records: the recorded one, or a changed one in its place, with the recorded arguments. No
-/// call is made and nothing is printed. `None` where the records are of no script.
+/// call is made and nothing is printed. `None` if the records have no script.
 ///
 /// # Cancel safety
 /// Cancel safe: nothing happens outside.
@@ -71,7 +71,7 @@ pub async fn replay_records(
         differences.push(match (&error, exit_code) {
             (Some(why), _) => why.clone(),
             (None, Some(code)) => format!("{name}: the script ends with exit code {code}"),
-            (None, None) => format!("{name}: the script goes on past its records"),
+            (None, None) => format!("{name}: the script continues past its records"),
         });
     }
     if differences.is_empty() {
@@ -116,7 +116,7 @@ impl ScriptHost for Nobody {
     }
 
     async fn ask(&self, _: &UserQuestion) -> Result<String, String> {
-        Err("nobody is there".to_owned())
+        Err("no user is available".to_owned())
     }
 
     fn approver(&self) -> Arc<dyn Approver> {

@@ -24,11 +24,11 @@ pub struct Script {
     pub name: String,
     /// Its text; a first line that begins with `#` is left out.
     pub source: String,
-    /// Where its modules are.
+    /// Directory of its modules.
     pub directory: PathBuf,
-    /// What it was given.
+    /// Arguments of the script.
     pub arguments: Vec<String>,
-    /// What its random numbers are made from.
+    /// Seed of its random numbers.
     pub seed: u64,
 }
 
@@ -46,7 +46,7 @@ pub struct ScriptEnd {
 /// Runs a script. With `records` it runs over them, and makes the calls that are not in them.
 ///
 /// # Cancel safety
-/// Dropping the future ends the script and its turns at once; the next run over its records goes on from there.
+/// Dropping the future ends the script and its turns at once; the next run over its records continues from there.
 pub async fn run(
     script: Script,
     session: ScriptSession,
@@ -135,7 +135,7 @@ async fn to_its_end(shared: &Arc<Shared>) -> Result<u8, ScriptError> {
     }
 }
 
-/// Waits until the time of the script is over; for ever where it has no bound.
+/// Waits until the time of the script is over; forever if it has no bound.
 async fn over(shared: &Shared) {
     match shared.time_left() {
         Some(left) => tokio::time::sleep(left).await,
@@ -143,7 +143,7 @@ async fn over(shared: &Shared) {
     }
 }
 
-/// Secrets are left out: the message may go to a log, and a script that is replayed may be of somebody else.
+/// Secrets are left out: the message may go to a log, and a script that is replayed may be another user's.
 fn raised(shared: &Shared, error: &mlua::Error) -> ScriptError {
     let message = message_of(error);
     let setup = shared.take_setup(&message);
@@ -157,8 +157,8 @@ fn raised(shared: &Shared, error: &mlua::Error) -> ScriptError {
     }
 }
 
-/// Records the end of a script that came to one. What was stopped, waits or went astray has none, and goes on when it
-/// is resumed.
+/// Records the end of a script that came to one. A script that was stopped, waits or went astray has none, and
+/// continues when it is resumed.
 async fn finished(shared: &Shared, result: Result<u8, ScriptError>) -> Result<u8, ScriptError> {
     let record = match &result {
         Ok(exit_code) => Some((*exit_code, None)),

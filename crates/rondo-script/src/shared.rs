@@ -1,4 +1,4 @@
-//! What all functions of a script share, and how they end it.
+//! State that all functions of a script share, and ways to end it.
 
 use crate::branch::Branch;
 use crate::error::{Abort, CallError, ScriptError};
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 /// Frames of Lua that are looked at for a line of the script.
 const FRAMES_MAX: usize = 16;
 
-/// What the functions of a script share.
+/// State that the functions of a script share.
 pub(crate) struct Shared {
     pub(crate) session: Arc<ScriptSession>,
     pub(crate) host: Arc<dyn ScriptHost>,
@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) cancel: CancellationToken,
     /// When its time is over.
     pub(crate) deadline: Option<TimeMs>,
-    /// Where its modules are.
+    /// Directory of its modules.
     pub(crate) directory: PathBuf,
     pub(crate) clock: Clock,
     ending: Mutex<Ending>,
@@ -48,7 +48,7 @@ pub(crate) struct Position {
 }
 
 impl Position {
-    /// Returns where the script is: the innermost frame that is of a file.
+    /// Returns the current place in the script: the innermost frame of a file.
     pub(crate) fn of(lua: &Lua) -> Self {
         (0..FRAMES_MAX)
             .find_map(|level| {
@@ -105,17 +105,17 @@ impl Shared {
         mlua::Error::runtime("the script has ended")
     }
 
-    /// Returns whether the script is to end.
+    /// Returns whether the script must end.
     pub(crate) fn is_ending(&self) -> bool {
         self.ending().abort.is_some()
     }
 
-    /// Takes why it ended, where that was not by an error of its own.
+    /// Takes why it ended, if that was not by an error of its own.
     pub(crate) fn take_abort(&self) -> Option<Abort> {
         self.ending().abort.take()
     }
 
-    /// Takes the failure that a message tells of, where that was one before anything was done.
+    /// Takes the failure that a message describes, if that was one before anything was done.
     pub(crate) fn take_setup(&self, message: &str) -> Option<SetupError> {
         let setup = self.ending().setup.take();
         setup
@@ -123,12 +123,12 @@ impl Shared {
             .map(|(_, error)| error)
     }
 
-    /// Returns the time that is left; `None` where there is no bound.
+    /// Returns the time that is left; `None` if there is no bound.
     pub(crate) fn time_left(&self) -> Option<Duration> {
         self.deadline.map(|it| it.since(self.clock.now()))
     }
 
-    /// Looks whether the script is to end: called every so many instructions of Lua, and by each of its calls.
+    /// Checks whether the script must end: called every so many instructions of Lua, and by each of its calls.
     ///
     /// # Errors
     /// When it is.
@@ -149,7 +149,7 @@ impl Shared {
             .is_some_and(|until| now >= until)
         {
             return Err(mlua::Error::runtime(
-                "the call of the tool ran longer than it may",
+                "the call of the tool exceeded its time limit",
             ));
         }
         Ok(())
@@ -187,8 +187,8 @@ impl Shared {
     where
         F: AsyncFnOnce(Made) -> Result<Value, CallError>,
     {
-        let branch = Branch::current()
-            .ok_or_else(|| CallError::failed("it was called where no script runs"))?;
+        let branch =
+            Branch::current().ok_or_else(|| CallError::failed("it was called outside a script"))?;
         let call = CallOf {
             place: branch.next_place(),
             branch: &branch,
@@ -210,7 +210,7 @@ impl Shared {
     /// Returns to Lua what a call returned: a value, or nothing and why.
     ///
     /// # Errors
-    /// When the script is to end.
+    /// When the script must end.
     pub(crate) fn answer<T: IntoLua>(
         &self,
         lua: &Lua,
@@ -228,7 +228,7 @@ impl Shared {
             Err(CallError::Setup(error)) => {
                 let message = format!("{}{function}: {}", at.prefix(), error.line());
                 if error.kind == SetupErrorKind::Journal {
-                    // What cannot be recorded must not be done, whatever the script catches.
+                    // A call that cannot be recorded must not be made, whatever the script catches.
                     let error = Box::new(error);
                     return Err(self.abort(Abort::Error(ScriptError::Setup { message, error })));
                 }

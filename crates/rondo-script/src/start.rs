@@ -1,4 +1,4 @@
-//! What a script is begun with: a first text, and what editors read of the functions.
+//! Files for a new script: a first text, and type definitions for editors.
 
 /// A script to start from.
 pub const START: &str = include_str!("../lua/start.lua");

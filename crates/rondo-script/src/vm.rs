@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 /// Memory of one script, in bytes.
 pub(crate) const MEMORY_BYTES_MAX: usize = 512 << 20;
-/// Instructions between two looks at whether a script is to end: about a tenth of a millisecond.
+/// Instructions between two checks whether a script must end: about a tenth of a millisecond.
 const INSTRUCTIONS: u32 = 10_000;
-/// What scripts see, in Lua.
+/// Prelude of scripts, in Lua.
 const PRELUDE: &str = include_str!("../lua/prelude.lua");
-/// What both kinds of preludes stand on, in Lua.
+/// Common part of both preludes, in Lua.
 const COMMON: &str = include_str!("../lua/common.lua");
-/// What makes JSON Schemas of parameters, in Lua.
+/// Constructor of JSON Schemas of parameters, in Lua.
 const SCHEMA: &str = include_str!("../lua/schema.lua");
 
 /// Makes a Lua without files, processes and native code, whose memory is bounded; [`bound`] ends what it runs.
@@ -28,8 +28,8 @@ pub(crate) fn bare(memory_bytes_max: usize) -> mlua::Result<Lua> {
     Ok(lua)
 }
 
-/// Has `check` called while Lua runs. An error of it ends whatever runs: from then on every instruction raises it, so
-/// nothing is left in which a script could go on.
+/// Calls `check` while Lua runs. An error of it ends whatever runs: from then on every instruction raises it, so
+/// nothing is left in which a script could continue.
 ///
 /// # Errors
 /// When there is no memory for it.
@@ -64,7 +64,7 @@ pub(crate) fn new(shared: &Arc<Shared>) -> mlua::Result<Lua> {
     Ok(lua)
 }
 
-/// Adds what every prelude is given: the functions that all stand on, and what makes JSON Schemas of parameters.
+/// Adds the functions that every prelude gets: the basic ones, and those that make JSON Schemas of parameters.
 ///
 /// # Errors
 /// When there is no memory for it.

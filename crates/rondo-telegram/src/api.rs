@@ -38,7 +38,7 @@ pub enum ApiError {
     Unsent {
         /// The method.
         method: &'static str,
-        /// Why.
+        /// Reason of the failure.
         reason: String,
     },
     /// The request was sent and no readable answer came: it may have been carried out.
@@ -46,7 +46,7 @@ pub enum ApiError {
     Unknown {
         /// The method.
         method: &'static str,
-        /// Why.
+        /// Reason of the failure.
         reason: String,
     },
     /// The server refused.
@@ -175,7 +175,7 @@ impl Api {
         if file_path.contains("..") || !file_path.chars().all(is_part) {
             return Err(ApiError::Unsent {
                 method: METHOD,
-                reason: "the server named a path that is none".to_owned(),
+                reason: "the server sent an invalid path".to_owned(),
             });
         }
         let token = self.token.secret().expose();

@@ -33,7 +33,7 @@ pub struct Telegram {
     pub(crate) fetching: Semaphore,
 }
 
-/// Where a message goes.
+/// Destination of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Place {
     pub(crate) chat_id: i64,
@@ -88,7 +88,7 @@ impl Channel for Telegram {
 }
 
 impl Place {
-    /// Returns where a chat of the hub is; `None` where it is none of Telegram's.
+    /// Returns the Telegram chat of a chat of the hub; `None` if it is not on Telegram.
     pub(crate) fn of(chat: &ChatKey) -> Option<Self> {
         let topic = chat.topic.as_ref();
         Some(Self {

@@ -5,16 +5,16 @@ use frankenstein::types::User;
 use frankenstein::updates::WebhookInfo;
 use serde_json::json;
 
-/// What is found of a token that is not valid.
+/// Finding about an invalid token.
 pub const UNKNOWN_TOKEN: &str =
     "Telegram does not know the token: @BotFather shows the valid one with /mybots";
 
 /// One thing that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// Whether it is as it should be; `None` where it only is to be known.
+    /// `true` if it is as it should be; `None` for information only.
     pub is_good: Option<bool>,
-    /// What was found, and what to do about it.
+    /// Finding and remedy.
     pub text: String,
 }
 
@@ -44,7 +44,7 @@ pub async fn check(api: &Api) -> Vec<Finding> {
         && !error.says(409, "webhook")
     {
         found.push(info(
-            "another program receives with this token: fine where that is this hub, else stop it"
+            "another program receives with this token: fine if that is this hub, otherwise stop it"
                 .to_owned(),
         ));
     }
@@ -73,9 +73,9 @@ fn updates(webhook: &WebhookInfo) -> Vec<Finding> {
         ));
     }
     found.push(match waiting {
-        0 => good("no message waits at Telegram".to_owned()),
+        0 => good("no message is waiting at Telegram".to_owned()),
         _ => info(format!(
-            "{waiting} messages wait at Telegram, which keeps them for 24 hours: is the hub running (`rondo serve`)?"
+            "{waiting} messages are waiting at Telegram, which keeps them for 24 hours: is the hub running (`rondo serve`)?"
         )),
     });
     found

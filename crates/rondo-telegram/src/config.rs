@@ -9,12 +9,12 @@ use rondo_runtime::files::read_text;
 use serde::Deserialize;
 use std::path::PathBuf;
 
-/// The variable that has the token where the table names none.
+/// The variable that has the token if the table names none.
 const TOKEN_VARIABLE: &str = "TELEGRAM_BOT_TOKEN";
 /// The bound on a file with a token, in bytes.
 const TOKEN_FILE_BYTES_MAX: u64 = 4 << 10;
 
-/// What the user says of the channel.
+/// Configuration of the channel.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct Config {
@@ -79,7 +79,7 @@ impl Api {
 impl Config {
     fn of(table: &toml::Table) -> Result<Self> {
         if table.contains_key("token") {
-            let message = "`[hub.channels.telegram]` has the token itself, and such files are shared by mistake";
+            let message = "`[hub.channels.telegram]` contains the token, and configuration files are often shared by mistake";
             let hint = format!(
                 "put it into the variable `{TOKEN_VARIABLE}`, or into a file and name that in `token_file`"
             );
@@ -168,7 +168,11 @@ mod tests {
         let key = [("TELEGRAM_BOT_TOKEN", TOKEN)];
         for (table, variables, expected) in [
             ("", &[][..], "`TELEGRAM_BOT_TOKEN` is not set"),
-            ("", &[("TELEGRAM_BOT_TOKEN", "AAfake")][..], "no bot token"),
+            (
+                "",
+                &[("TELEGRAM_BOT_TOKEN", "AAfake")][..],
+                "not a bot token",
+            ),
             ("token = \"AAfake\"", &key[..], "`token_file`"),
             ("token_file = \"/nowhere/AA\"", &key[..], "cannot be read"),
             ("colour = \"red\"", &key[..], "unknown field `colour`"),

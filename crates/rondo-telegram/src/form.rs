@@ -18,7 +18,7 @@ impl Form {
         self
     }
 
-    /// Adds a parameter where there is one.
+    /// Adds a parameter if there is one.
     #[must_use]
     pub fn maybe(self, name: &str, value: Option<impl Into<String>>) -> Self {
         match value {

@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - [`Telegram`], [`TelegramSettings`]: the channel. `receive`: long polling. `send`: messages of the hub.
-//!   `progress`: what is shown while a turn runs.
+//!   `progress`: the progress that is shown while a turn runs.
 //! - `config`: the channel's table of the configuration. [`check()`]: why a bot is silent.
 //! - [`BotToken`]: the bot's token. [`Api`], `form`: requests to the Bot API, and files in them.
 //! - [`render`]: Markdown as Telegram shows it, in messages that are short enough.

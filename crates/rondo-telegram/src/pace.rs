@@ -54,7 +54,7 @@ impl Pace {
         may
     }
 
-    /// Counts an action as shown in a chat now, if that may be. Actions are no messages, but are counted all the same.
+    /// Counts an action as shown in a chat now, if that may be. Actions are not messages, but are counted all the same.
     pub fn try_action(&mut self, chat_id: i64, now: Instant) -> bool {
         let may = after(&self.actions, ACTIONS_MAX, SECOND, now) <= now
             && self.earliest(chat_id, now) <= now;
@@ -80,7 +80,7 @@ impl Pace {
         self.earliest_of(chat_id, now, 1)
     }
 
-    /// Returns when a message may be sent where only that part of the limits may be used up.
+    /// Returns when a message may be sent if only that part of the limits may be used up.
     fn earliest_of(&self, chat_id: i64, now: Instant, part: usize) -> Instant {
         let mut at = now;
         if let Some(chat) = self.chats.get(&chat_id) {
@@ -142,7 +142,7 @@ fn remember(sent: &mut VecDeque<Instant>, max: usize, at: Instant) {
     if sent.len() >= max {
         sent.pop_front();
     }
-    // What is reserved for one chat may come after what is reserved for another.
+    // A slot reserved for one chat may come after one that is reserved for another.
     let place = sent.partition_point(|it| *it <= at);
     sent.insert(place, at);
 }

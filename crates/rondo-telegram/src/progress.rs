@@ -1,4 +1,4 @@
-//! Showing what goes on in a chat: that a reply is being written, and the reply so far.
+//! Progress in a chat: that a reply is being written, and the reply so far.
 
 use crate::channel::{Place, Telegram};
 use crate::render::{Formatted, TEXT_UNITS_MAX, formatted, split};
@@ -15,7 +15,7 @@ use std::sync::PoisonError;
 
 /// Stands at the end of what is not complete.
 const MORE: &str = " \u{2026}";
-/// Chats whose drafts are told apart.
+/// Chats whose drafts are distinguished.
 const DRAFTS_MAX: usize = 10_000;
 
 /// The drafts that are shown, so that the same one is replaced.
@@ -40,7 +40,7 @@ impl Drafts {
 }
 
 impl Telegram {
-    /// Shows progress where the pace allows it now, and leaves it out where it does not.
+    /// Shows progress if the pace allows it now, and leaves it out if it does not.
     pub(crate) async fn show(&self, place: Place, progress: Progress) -> Option<Receipt> {
         match progress {
             Progress::Idle => {
@@ -157,7 +157,7 @@ impl Telegram {
     }
 }
 
-/// Returns the beginning of a reply that fits one message; `None` where nothing can be seen of it yet.
+/// Returns the beginning of a reply that fits one message; `None` if nothing can be seen of it yet.
 fn so_far(text: &str) -> Option<Formatted> {
     let whole = formatted(text);
     let room = TEXT_UNITS_MAX - render::units(MORE);

@@ -6,14 +6,14 @@ use std::fmt;
 /// The fewest characters of the secret part; Telegram's has 35.
 const SECRET_CHARS_MIN: usize = 20;
 
-/// A bot's token, such as `123456:ABC-DEF...`: never shown, logged or serialised.
+/// A bot's token, such as `123456:ABC-DEF...`: never shown, logged or serialized.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BotToken(Secret);
 
-/// Why a text is no token. It does not contain the text.
+/// Why a text is not a token. It does not contain the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "this is no bot token: it looks like `123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11`; @BotFather shows it"
+    "this is not a bot token, which looks like `123456:ABC-DEF1234ghIkl-zyx57W2v1u123ew11`; @BotFather shows it"
 )]
 pub struct TokenError;
 

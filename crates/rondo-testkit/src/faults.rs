@@ -25,7 +25,7 @@ pub fn stall_after(pieces: Vec<Bytes>) -> Response {
     Response::sse(pieces).step(Step::Stall)
 }
 
-/// Sends comments for ever and never an event.
+/// Sends comments forever and never an event.
 #[must_use]
 pub fn pings_only(every: Duration) -> Response {
     Response::sse(Vec::<Bytes>::new()).step(Step::Forever {
@@ -73,7 +73,7 @@ pub fn endless_line() -> Response {
     })
 }
 
-/// Sends the same event for ever, with a pause between.
+/// Sends the same event forever, with a pause between.
 #[must_use]
 pub fn slow_drip(event: Bytes, every: Duration) -> Response {
     Response::sse(Vec::<Bytes>::new()).step(Step::Forever {

@@ -31,7 +31,7 @@ impl Gate {
         self.0.open.send_replace(true);
     }
 
-    /// Waits until a server stands before the gate; everything scripted before it has been sent.
+    /// Waits until a server is at the gate; everything scripted before it has been sent.
     ///
     /// # Cancel safety
     /// Cancel safe.

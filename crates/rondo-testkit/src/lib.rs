@@ -3,10 +3,10 @@
 //! # Layout
 //! - [`Server`]: a scripted HTTP/1.1 server on loopback, over raw TCP so that it can also break the
 //!   protocol: stall, vanish, reset, drip. A ready-made mock server could not.
-//! - [`Script`], [`Response`], [`Step`], [`Gate`]: what it answers. Tests wait for gates and for
+//! - [`Script`], [`Response`], [`Step`], [`Gate`]: its answers. Tests wait for gates and for
 //!   recorded requests, not for time.
 //! - [`openai`], [`gemini`]: replies in the providers' words, built from a [`ReplyScript`].
-//! - [`faults`]: what goes wrong on the way.
+//! - [`faults`]: faults on the way.
 //! - [`telegram`]: a Bot API server, and what a person sees in its chats.
 //! - `power` (with the feature of that name): a disk that forgets what was not synced.
 //! - [`Dice`]: random choices that a seed repeats.

@@ -18,7 +18,7 @@ pub fn assert_paired(request: &Value) {
 /// Checks what [`assert_paired`] asserts.
 ///
 /// # Errors
-/// What is wrong, and where.
+/// Description of the first problem and its place.
 pub fn check_paired(request: &Value) -> Result<(), String> {
     if let Some(messages) = request.get("messages").and_then(Value::as_array) {
         return check(messages, openai_calls, openai_results);
@@ -29,7 +29,7 @@ pub fn check_paired(request: &Value) -> Result<(), String> {
     Err("the request has neither `messages` nor `contents`".to_owned())
 }
 
-/// What a call and its result have in common.
+/// Id that a call and its result share.
 type Key = String;
 
 fn check(
@@ -87,7 +87,7 @@ fn gemini_results(contents: &[Value]) -> (Vec<Key>, usize) {
     (keys, used)
 }
 
-/// The name and the id, where there is one.
+/// The name and the id, if there is one.
 fn gemini_keys(content: &Value, kind: &str) -> Vec<Key> {
     items(content, "parts")
         .filter_map(|part| part.get(kind))

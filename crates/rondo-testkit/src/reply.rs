@@ -4,7 +4,7 @@ use bytes::Bytes;
 use rondo_types::Usage;
 use serde_json::Value;
 
-/// What a scripted model says, in no provider's words; [`openai`](crate::openai) and
+/// Reply of a scripted model, in no provider's format; [`openai`](crate::openai) and
 /// [`gemini`](crate::gemini) write it in theirs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ReplyScript {
@@ -77,7 +77,7 @@ pub struct CallScript {
     pub id: Option<String>,
     /// The tool.
     pub name: String,
-    /// The arguments as JSON text, which may be broken where the dialect carries text.
+    /// The arguments as JSON text, which may be broken if the dialect carries text.
     pub arguments: String,
     /// Gemini: the `thoughtSignature` of the part.
     pub signature: Option<String>,

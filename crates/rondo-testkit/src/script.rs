@@ -88,7 +88,7 @@ impl From<Response> for Script {
 /// One step of a response.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Sends the bytes, as one chunk where the body is chunked.
+    /// Sends the bytes, as one chunk if the body is chunked.
     Send(Bytes),
     /// Waits until the test opens the gate.
     Gate(Gate),
@@ -96,7 +96,7 @@ pub enum Step {
     Delay(Duration),
     /// Sends the bytes again and again, with a pause between, until the client goes away.
     Forever {
-        /// What to send.
+        /// Bytes to send.
         bytes: Bytes,
         /// The pause.
         every: Duration,

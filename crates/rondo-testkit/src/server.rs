@@ -39,7 +39,7 @@ impl Server {
     /// Listens on a free port of 127.0.0.1 and serves the script.
     ///
     /// # Panics
-    /// When no port can be had, which fails the test.
+    /// When no port is available, which fails the test.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -121,7 +121,7 @@ impl Drop for Server {
 /// Returns the address of a port of 127.0.0.1 where nothing listens, as `http://127.0.0.1:PORT`.
 ///
 /// # Panics
-/// When no port can be had, which fails the test.
+/// When no port is available, which fails the test.
 ///
 /// # Cancel safety
 /// Cancel safe.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use tokio::runtime::Handle;
 use tokio_util::sync::CancellationToken;
 
-/// What the work of a call needs besides its arguments.
+/// Input of a call's work besides its arguments.
 pub(crate) struct Call {
     pub(crate) workspace: Arc<Workspace>,
     pub(crate) cancel: CancellationToken,
@@ -19,12 +19,12 @@ pub(crate) struct Call {
     pub(crate) session: SessionId,
     id: CallId,
     log: ChangeLog,
-    /// Reads what is not text.
+    /// Reader of documents that are not text.
     documents: Option<Arc<dyn DocumentReader>>,
 }
 
 impl Call {
-    /// Looks at files for something that is no call of the model.
+    /// Looks at files for something that is not a call of the model.
     pub(crate) fn looking(workspace: &Arc<Workspace>) -> Self {
         Self {
             workspace: Arc::clone(workspace),
@@ -53,7 +53,7 @@ impl Call {
         self.documents.is_some()
     }
 
-    /// Fails once the call was cancelled; every loop asks before it goes on.
+    /// Fails once the call was cancelled; every loop asks before it continues.
     pub(crate) fn proceed(&self) -> Result<(), Failure> {
         if self.cancel.is_cancelled() {
             return Err(Failure::Cancelled);
@@ -66,7 +66,7 @@ impl Call {
         self.log.is_enabled()
     }
 
-    /// Notes what the call made of its file.
+    /// Records the change of the call's file.
     pub(crate) fn note(&self, change: impl FnOnce() -> FileChange) {
         if self.is_watched() {
             self.log.note(self.id.clone(), change());

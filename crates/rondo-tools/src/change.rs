@@ -58,7 +58,7 @@ pub enum FileBefore {
     Text,
     /// Anything else, or a text beyond the bound of 10 MiB.
     Other {
-        /// Its size.
+        /// Size of the content, in bytes.
         bytes: u64,
     },
     /// A file that cannot be read, though it can be replaced.
@@ -154,7 +154,7 @@ impl Replaced {
     }
 }
 
-/// What stood at a path, read within the bounds.
+/// Previous content of a path, read within the bounds.
 pub(crate) enum Old {
     Absent,
     Text(String),
@@ -258,7 +258,7 @@ impl ChangeLog {
 
 type Compared = ((usize, usize), Vec<DiffLine>);
 
-/// Returns the lines added and removed, and the difference; nothing where it would cost too much.
+/// Returns the lines added and removed, and the difference; nothing if it would cost too much.
 fn compare(old: &str, new: &str) -> Option<Compared> {
     let lines = |text: &str| text.matches('\n').count();
     if lines(old).max(lines(new)) > COMPARED_LINES_MAX {
@@ -267,7 +267,7 @@ fn compare(old: &str, new: &str) -> Option<Compared> {
     let diff = TextDiff::configure()
         .timeout(COMPARE_TIME_MAX)
         .diff_lines(old, new);
-    // Where all lines end so, before and after, it says nothing about any of them.
+    // If all lines end so, before and after, it says nothing about any of them.
     let are_crlf = [old, new]
         .iter()
         .all(|text| text.matches('\n').count() == text.matches("\r\n").count());
@@ -310,7 +310,7 @@ fn place(group: &[similar::DiffOp]) -> DiffLine {
     let range = |of: fn(&similar::DiffOp) -> std::ops::Range<usize>| {
         let first = group.first().map_or(0, |op| of(op).start);
         let count = group.last().map_or(0, |op| of(op).end) - first;
-        // As in unified diffs: no lines stand behind a line, others begin with theirs.
+        // As in unified diffs: no lines follow a line, others begin with theirs.
         format!("{},{count}", first + usize::from(count > 0))
     };
     let (old, new) = (range(|op| op.old_range()), range(|op| op.new_range()));

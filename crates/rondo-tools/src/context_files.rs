@@ -1,6 +1,6 @@
 //! Reads the files of a chat assistant's workspace: `SOUL.md`, `AGENTS.md` and the like, and its skills.
 //!
-//! Missing files are no error: each has a layer of its own in the context, which is then left out.
+//! Missing files are not an error: each has a layer of its own in the context, which is then left out.
 
 use crate::instruction_files::reading;
 use crate::skill_files::{skill_files, skill_path};
@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 
 /// The directory of the skills in a workspace.
 pub const WORKSPACE_SKILLS: &str = "skills";
-/// The bound on what is read of one file, in bytes: one more than what is shown of it, so that it is seen to be cut.
+/// The bound on the part of one file that is read, in bytes: one more than the part shown of it, so that it is seen to
+/// be cut.
 const FILE_BYTES_MAX: u64 = (64 << 10) + 1;
 
-/// The texts of a workspace's files; `None` where there is no such file.
+/// The texts of a workspace's files; `None` if there is no such file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ContextFiles {
     /// `SOUL.md`.
@@ -39,8 +40,8 @@ pub struct ContextFiles {
 impl ContextFiles {
     /// Reads the files of a workspace. Blocks for the disk.
     ///
-    /// Nothing is read that links lead to outside of the directory, and a pipe is not waited for. What cannot be read
-    /// is left out.
+    /// Nothing is read that links lead to outside of the directory, and a pipe is not waited for. Unreadable files
+    /// are left out.
     #[must_use]
     pub fn read(workspace: &Path) -> Self {
         let Ok(dir) = Dir::open_ambient_dir(workspace, ambient_authority()) else {
@@ -69,7 +70,7 @@ impl ContextFiles {
     }
 }
 
-/// Returns the beginning of a regular file in a workspace; `None` where there is none.
+/// Returns the beginning of a regular file in a workspace; `None` if there is none.
 #[must_use]
 pub fn context_file(workspace: &Path, name: &str) -> Option<String> {
     let dir = Dir::open_ambient_dir(workspace, ambient_authority()).ok()?;

@@ -1,4 +1,4 @@
-//! Says which character of a text is another one in the file.
+//! Search for characters of a text that differ from those of the file.
 
 /// The fewest characters that have to be the same before a place counts as the one that was meant.
 const SAME_CHARS_MIN: usize = 6;

@@ -8,7 +8,7 @@ use std::fmt;
 pub struct DocumentText {
     /// The text.
     pub text: String,
-    /// What is to be said of it, such as the number of pages.
+    /// Note about it, such as the number of pages.
     pub note: String,
 }
 

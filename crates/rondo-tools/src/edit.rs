@@ -1,4 +1,4 @@
-//! The tool `edit_file`. What counts as a match is decided in `matching`.
+//! The tool `edit_file`. The rules of a match are in `matching`.
 
 use crate::blocking::{self, Call};
 use crate::change::{ChangeLog, FileChange, Old, Replaced};
@@ -53,13 +53,13 @@ struct Evidence {
     change: Option<Change>,
 }
 
-/// What the edit changes: enough to rebuild the call's result from the edited file.
+/// Effect of the edit: enough to rebuild the call's result from the edited file.
 #[derive(Serialize, Deserialize)]
 struct Change {
     after: FileState,
     count: usize,
     are_crlf: bool,
-    /// Where it replaces, as the lengths of the texts between; absent if no diff is shown.
+    /// Places of the replacements, as the lengths of the texts between; absent if no diff is shown.
     gaps: Option<Vec<usize>>,
     /// In a file of mixed line ends, each match and what takes its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,7 +70,7 @@ struct Change {
 ///
 /// The text must occur exactly once, or `replace_all` must say that all are meant. Line ends, a byte
 /// order mark, owner, permissions and attributes are kept. The result is an object: `path`, `replacements`,
-/// `bytes`, `diff` (unified; null where the change is too large to show).
+/// `bytes`, `diff` (unified; null if the change is too large to show).
 #[derive(Debug)]
 pub struct EditFile {
     workspace: Arc<Workspace>,
@@ -246,7 +246,7 @@ fn again(
     })
 }
 
-/// Returns the file as it was before the edit, where a diff is shown.
+/// Returns the file as it was before the edit, if a diff is shown.
 fn undone(args: &Args, change: &Change, after: &str) -> Option<String> {
     let (mark, body) = split_mark(after);
     let line_ends = match change.are_crlf {
@@ -360,7 +360,7 @@ pub(crate) fn load(target: &Target, shown: &str) -> Result<(String, Stamp), Fail
     ))
 }
 
-/// Returns how many replacements the edit makes, where it is allowed to make them.
+/// Returns how many replacements the edit makes, if it is allowed to make them.
 fn checked(edit: &Edit, body: &str, replace_all: bool, shown: &str) -> Result<usize, Failure> {
     let places = edit.places(body);
     if places.is_empty() {
@@ -392,7 +392,7 @@ fn too_large(shown: &str) -> Failure {
     ))
 }
 
-/// Returns a unified diff, or nothing where it would cost or show too much.
+/// Returns a unified diff, or nothing if it would cost or show too much.
 pub(crate) fn diff(old: &str, new: &str, count: usize, shown: &str) -> Option<String> {
     let lines = old.lines().count().max(new.lines().count());
     if lines > DIFF_LINES_MAX || count > DIFF_REPLACEMENTS_MAX {

@@ -38,7 +38,7 @@ impl Encoding {
         bytes.iter().all(is_text).then_some(Self::Latin1)
     }
 
-    /// Says what the text of a file is, and how it becomes UTF-8.
+    /// Describes the encoding of a file's text, and how it becomes UTF-8.
     pub(crate) fn described(self, shown: &str) -> String {
         let (what, name) = match self {
             Self::Utf16Le => ("UTF-16 text (little-endian)", "UTF-16LE"),

@@ -5,11 +5,11 @@ use serde_json::{Map, Value};
 /// The bound on the front matter, in bytes.
 pub const FRONT_MATTER_BYTES_MAX: usize = 16 << 10;
 
-/// The bound on what YAML makes of it, aliases counted as often as they are used.
+/// The bound on the events of YAML, aliases counted as often as they are used.
 const EVENTS_MAX: usize = 2_000;
 /// The bound on aliases.
 const ALIASES_MAX: usize = 50;
-/// How deep lists and maps may stand in each other.
+/// How deep lists and maps may be in each other.
 const DEPTH_MAX: usize = 16;
 /// The line before and after the front matter.
 const FENCE: &str = "---";
@@ -29,7 +29,7 @@ impl<'a> FrontMatter<'a> {
     /// each `key: value` of its unindented lines counts, with the rest of the line as text.
     ///
     /// # Errors
-    /// Says what is wrong: there is no front matter, or it is too long, or it has no fields.
+    /// When there is no front matter, or it is too long, or it has no fields.
     pub fn parse(text: &'a str) -> Result<Self, String> {
         let text = text.trim_start_matches('\u{feff}');
         let (yaml, body) = split(text)?;

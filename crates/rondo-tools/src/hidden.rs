@@ -28,7 +28,7 @@ const REPOSITORY: &str = ".git";
 pub struct DeniedFiles(Arc<dyn Fn(&Path) -> bool + Send + Sync>);
 
 impl DeniedFiles {
-    /// Takes what tells it of an absolute path without links.
+    /// Creates it from a test of an absolute path without links.
     pub fn new(denies: impl Fn(&Path) -> bool + Send + Sync + 'static) -> Self {
         Self(Arc::new(denies))
     }
@@ -40,7 +40,7 @@ impl fmt::Debug for DeniedFiles {
     }
 }
 
-/// What is hidden of the directories of a workspace.
+/// Hidden entries of the directories of a workspace.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct FoundHidden {
     /// The files and directories that are ignored; with a directory, all that is in it.
@@ -49,7 +49,7 @@ pub struct FoundHidden {
     pub denied: Vec<PathBuf>,
     /// The directories that cannot be looked into. A command can change that, so all that is in them is hidden from commands.
     pub closed: Vec<PathBuf>,
-    /// Whether these are all: otherwise a bound was reached.
+    /// Set if these are all: otherwise a bound was reached.
     pub is_complete: bool,
 }
 
@@ -59,7 +59,7 @@ impl FoundHidden {
     }
 }
 
-/// What is hidden of one directory and all below it.
+/// Hidden entries of one directory and all below it.
 #[derive(Debug, Default)]
 pub(crate) struct Hidden {
     ignored: Vec<Gitignore>,
@@ -67,16 +67,16 @@ pub(crate) struct Hidden {
     /// The outermost directory with an ignore file, if it is above the root.
     top: Option<PathBuf>,
     root: PathBuf,
-    /// Where hidden links lead, once that is known.
+    /// Targets of hidden links, once they are known.
     targets: OnceLock<Vec<PathBuf>>,
 }
 
 impl Hidden {
     /// Reads the ignore file of a root, and those of the directories above it in the same repository. `patterns` count as if
-    /// they stood in that of the root.
+    /// they were in that of the root.
     ///
     /// # Errors
-    /// When one cannot be read, or has a line that is no pattern: whoever wrote it relies on it.
+    /// When one cannot be read, or has a line that is not a pattern: its author relies on it.
     pub(crate) fn new(
         dir: &Dir,
         root: &Path,
@@ -108,7 +108,7 @@ impl Hidden {
         })
     }
 
-    /// Notes where hidden links lead, if that is not known yet.
+    /// Records the targets of hidden links, if they are not known yet.
     pub(crate) fn note_links(&self, found: &FoundHidden) {
         self.targets.get_or_init(|| self.targets_in(found));
     }
@@ -120,7 +120,7 @@ impl Hidden {
         !self.is_empty() && targets().any(|it| path.starts_with(it))
     }
 
-    /// Returns where the links among what is hidden lead, but for those that lead to the root itself or out of it upwards.
+    /// Returns the targets of hidden links, but for those that lead to the root itself or out of it upwards.
     fn targets_in(&self, found: &FoundHidden) -> Vec<PathBuf> {
         let hidden = found.ignored.iter().chain(&found.denied);
         let links = hidden.filter(|it| it.is_symlink());
@@ -139,7 +139,7 @@ impl Hidden {
             let is_dir = it != path || it.is_dir();
             self.ignores(it, is_dir)
         };
-        // What stands above counts first: below an ignored directory nothing is taken back.
+        // Rules above count first: below an ignored directory nothing is taken back.
         let mut below = above.filter(|it| it.starts_with(&self.root));
         match below.any(is_ignored) || self.is_target(path) {
             true => Err(Failure::Failed(format!(
@@ -244,7 +244,7 @@ fn matcher(root: &Path, text: &str, patterns: &[String]) -> io::Result<Gitignore
     builder.build().map_err(io::Error::other)
 }
 
-/// Reads the ignore file; none where there is none.
+/// Reads the ignore file; `None` if there is none.
 fn read(dir: &Dir) -> io::Result<Option<String>> {
     let mut options = OpenOptions::new();
     options.read(true).nonblock(true);

@@ -12,13 +12,13 @@ use std::path::{Path, PathBuf};
 const NAMES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 /// The bound on directories that are searched, from the working directory upwards.
 const LEVELS_MAX: usize = 32;
-/// The bound on what is read of one file, in bytes.
+/// The bound on the part of one file that is read, in bytes.
 const FILE_BYTES_MAX: u64 = 64 << 10;
 
 /// A repository's root, and its instruction files.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RepositoryInstructions {
-    /// The root; `None` where the directory is in no repository.
+    /// The root; `None` if the directory is in no repository.
     pub root: Option<PathBuf>,
     /// The files, from the root's down to the directory's own: the path below the root, and the first
     /// 64 KiB of the text.

@@ -1,24 +1,24 @@
 //! Built-in tools: files and search, confined to their directories.
 //!
 //! Every path a model names is opened beneath a directory handle that was opened once at the start
-//! (`cap-std`, `openat2` where there is one). Checking a path and opening it afterwards was
+//! (`cap-std`, `openat2` if there is one). Checking a path and opening it afterwards was
 //! rejected: between the two a directory can become a link. Directories are walked by handle too,
 //! so the walkers of ripgrep's `ignore` crate are not used, only its reading of ignore rules.
 //!
 //! # Layout
 //! - `workspace`, `rules`, `unix`: the directories that tools may touch, and the ignore rules in them.
 //! - `hidden`: the files that no tool may read, by `.rondoignore`, a setting or a rule.
-//! - `read`, `write`, `edit`, `list`, `search`: one tool each; `lines`, `walk`: what reading and searching
-//!   share; `replace`: writing a file whole or not at all; `encoding`: texts that are not UTF-8.
-//! - `seen`: files as a session last saw them, so that nobody's change is written over.
+//! - `read`, `write`, `edit`, `list`, `search`: one tool each; `lines`, `walk`: code that reading and
+//!   searching share; `replace`: writing a file whole or not at all; `encoding`: texts that are not UTF-8.
+//! - `seen`: files as a session last saw them, so that no other change is overwritten.
 //! - `matching`: finds the text that `edit_file` replaces, or the place that comes nearest; `difference`: the
 //!   character in which that differs.
 //! - [`DocumentReader`]: reads PDFs for `read_file`; the host brings one.
 //! - `change`: the log of file changes, and the preview of a call that has yet to run.
 //! - `recovery`: whether an interrupted call changed its file, by the file's hashes.
 //! - `instruction_files`: finds `AGENTS.md` and the like; `rondo-runtime` puts them into the prompt.
-//! - [`Overview`], [`Occurrences`]: what a small model is shown of a directory before a question, and after a search that
-//!   found nothing.
+//! - [`Overview`], [`Occurrences`]: summaries of a directory for a small model, before a question, and after a search
+//!   that found nothing.
 //! - [`skill_files`], [`SkillHead`], [`front_matter`]: finds the files of skills, and reads what they say of themselves.
 //! - [`context_files`]: the files of a chat assistant's workspace.
 

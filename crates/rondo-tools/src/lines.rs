@@ -27,7 +27,7 @@ pub(crate) struct Line {
     pub(crate) kept: Vec<u8>,
     /// Bytes beyond those kept.
     pub(crate) cut: u64,
-    /// Whether it ended with a line feed rather than with the file.
+    /// Set if it ended with a line feed rather than with the file.
     pub(crate) ended: bool,
 }
 
@@ -46,7 +46,7 @@ impl<'a, R: Read> Lines<'a, R> {
         Ok(buffer.get(..PROBE_BYTES).unwrap_or(buffer))
     }
 
-    /// Returns the reader as it stands.
+    /// Returns the reader in its current state.
     pub(crate) fn into_reader(self) -> BufReader<R> {
         self.reader
     }

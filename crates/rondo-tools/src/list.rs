@@ -33,7 +33,7 @@ const TEXT_PROBE_BYTES: usize = 8 << 10;
 ///
 /// The result is text: a line in brackets with the counts, then one path a line, sorted;
 /// directories end in `/`, files are followed by a tab and their size in bytes, text files by
-/// another and their lines where the listing is small enough to count them, links by `@`. The
+/// another and their lines if the listing is small enough to count them, links by `@`. The
 /// bracket names the largest and the longest file, since small models compare numbers badly. Hidden
 /// entries and those that a `.gitignore` names are left out. At most 1,000 entries and
 /// 50,000 bytes.
@@ -93,7 +93,7 @@ fn list(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
         .map_err(|err| Failure::io("look at", &shown, &err))?
         .is_dir()
     {
-        return Err(Failure::Failed(format!("`{shown}` is no directory")));
+        return Err(Failure::Failed(format!("`{shown}` is not a directory")));
     }
     let walk = Walk {
         place: &place,
@@ -135,7 +135,7 @@ enum Kind {
     File {
         relative: PathBuf,
         bytes: u64,
-        /// Absent where it is no text or was not looked at.
+        /// Absent if it is not text or was not looked at.
         lines: Option<u64>,
     },
 }
@@ -294,7 +294,7 @@ impl Entry {
     }
 }
 
-/// Counts lines as people do: a last one without its end counts too. `None` for what is no text.
+/// Counts lines as people do: a last one without its end counts too. `None` for what is not text.
 fn lines_of(place: &WorkspacePath<'_>, relative: &Path, shown: &str) -> Option<u64> {
     let (file, _) = open_regular(place.dir(), relative, shown).ok()?;
     let mut reader = BufReader::new(file.take(COUNTED_BYTES_MAX));

@@ -104,7 +104,7 @@ impl Edit {
         }
     }
 
-    /// Returns where a match ends that begins there.
+    /// Returns the end of a match that begins there.
     fn end_of_match(&self, text: &str, start: usize) -> Option<usize> {
         let mut rest = text.get(start..)?;
         for (number, part) in self.old.split('\n').enumerate() {
@@ -118,8 +118,8 @@ impl Edit {
         Some(text.len() - rest.len())
     }
 
-    /// Returns what takes the place of a match. In a text of mixed line ends, each line keeps its end, and lines that are
-    /// added get the one of the line before.
+    /// Returns the text that replaces a match. In a text of mixed line ends, each line keeps its end, and lines that
+    /// are added get the one of the line before.
     fn replacement(&self, text: &str, found: &Range<usize>) -> Cow<'_, str> {
         if self.line_ends != LineEnds::Mixed || !self.new.contains('\n') {
             return Cow::Borrowed(&self.new);
@@ -176,7 +176,7 @@ impl Edit {
             .collect()
     }
 
-    /// Returns each match with what takes its place, in a text of mixed line ends, where they differ.
+    /// Returns each match with what takes its place, in a text of mixed line ends, if they differ.
     pub(crate) fn pairs(&self, text: &str) -> Option<Vec<(String, String)>> {
         let pair = |found: Range<usize>| {
             let new = self.replacement(text, &found).into_owned();
@@ -254,7 +254,7 @@ impl Edit {
         });
         match near {
             Some((index, line)) => format!(
-                "; its first line stands on line {}: `{}`",
+                "; its first line is on line {}: `{}`",
                 index + 1,
                 clip(line)
             ),

@@ -1,8 +1,8 @@
-//! What a small model is shown of a directory before a question: a listing, and what a search for the
-//! question's own words finds.
+//! Overview of a directory that a small model gets before a question: a listing, and the findings of a search for the
+//! question's own words.
 //!
 //! A small model chooses commands badly and reads well, so what a careful reader would look up first
-//! stands there already. All of it is bounded: in entries, files, bytes and time.
+//! is there already. All of it is bounded: in entries, files, bytes and time.
 
 mod counting;
 mod listing;
@@ -38,15 +38,15 @@ const AGAIN_MAX: usize = 2;
 const COUNTING: [&str; 5] = ["how many", "how often", "count", "number of", "how much"];
 /// Words that no file has which are named.
 const ABSENT_MAX: usize = 6;
-/// What follows what was found: small models run a command all the same.
+/// Instruction after the findings: without it, small models run a command all the same.
 const ANSWER_NOW: &str = "(If <found> holds the answer, answer now.)";
 
-/// What a question and a directory have in common. Its text is [`Display`](fmt::Display).
+/// Overlap of a question and a directory. Its text is [`Display`](fmt::Display).
 #[derive(Debug, Default)]
 pub struct Overview {
     seen: Seen,
     ranking: Ranking,
-    /// Whether the question asks for a count.
+    /// Set if the question asks for a count.
     counts: bool,
     counted: Counts,
     /// Files that may not be shown.
@@ -55,7 +55,7 @@ pub struct Overview {
 
 impl Overview {
     /// Looks at the working directory of a workspace. Hidden and ignored files are left out, and so are
-    /// links. Blocks for at most 150 milliseconds and one read, and about a second more where the question asks how many
+    /// links. Blocks for at most 150 milliseconds and one read, and about a second more if the question asks how many
     /// files there are.
     #[must_use]
     pub fn of(workspace: &Arc<Workspace>, question: &str) -> Self {
@@ -89,7 +89,7 @@ impl Overview {
         files.into_iter().filter_map(path).chain(counted).collect()
     }
 
-    /// Has nothing of a file be shown but its name.
+    /// Shows nothing of a file but its name.
     #[must_use]
     pub fn without(mut self, path: &str) -> Self {
         let hidden = self.seen.files.iter().position(|file| file.path == path);
@@ -104,7 +104,7 @@ impl Overview {
         !self.hidden.contains(&file)
     }
 
-    /// Whether a count is asked for that may need files which were not read.
+    /// `true` if a count is requested that may need files which were not read.
     fn may_miss_some(&self) -> bool {
         let is_known =
             self.seen.is_whole || self.ranking.is_named || !self.counted.facts.is_empty();
@@ -187,7 +187,7 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or_default()
 }
 
-/// Whether a file is shown whole.
+/// `true` if a file is shown whole.
 fn is_short(text: &str) -> bool {
     let text = text.trim_matches('\n');
     !text.is_empty() && text.len() <= WHOLE_BYTES_MAX
@@ -227,7 +227,7 @@ impl Lines {
 impl fmt::Display for Overview {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         listing::write(f, &self.seen)?;
-        // Where it was counted, what was found says nothing more.
+        // If it was counted, what was found says nothing more.
         let counted = &self.counted.facts;
         let found = self.found();
         let found = if counted.is_empty() { &found } else { counted };

@@ -43,7 +43,7 @@ pub(crate) const BOM: char = '\u{feff}';
 
 /// Reads a file, or some of its lines: `read_file {path, offset?, limit?}`.
 ///
-/// The result is text: a line in brackets that says what was read and where to go on, then the
+/// The result is text: a line in brackets that says what was read and where to continue, then the
 /// lines, without carriage returns and without a byte order mark, both of which the first line
 /// mentions. At most 2,000 lines and 50,000 bytes; lines are cut at 2,000 bytes. Never reads more
 /// than it needs to get there. PNG, JPEG, GIF and WebP images up to 5 MiB come as media, PDFs up to
@@ -200,7 +200,7 @@ impl Part {
         Ok(part)
     }
 
-    /// Adds a line; returns false where there is no room for it.
+    /// Adds a line; returns false if there is no room for it.
     fn push(&mut self, line: &Line) -> bool {
         let is_crlf = line.ended && line.cut == 0 && line.kept.ends_with(b"\r");
         let kept = line.kept.strip_suffix(b"\r").filter(|_| is_crlf);

@@ -27,7 +27,7 @@ pub(crate) enum FileState {
     Content(String),
     /// It is too large to hash.
     Large {
-        /// Its size.
+        /// Size of the content, in bytes.
         bytes: u64,
         /// When it was written, in nanoseconds since 1970.
         modified_ns: String,
@@ -57,7 +57,7 @@ impl FileState {
         })
     }
 
-    /// Returns the state as a result tells of it.
+    /// Returns the state, as recorded in a result.
     pub(crate) fn version(self) -> FileVersion {
         match self {
             Self::Absent => FileVersion::Absent,
@@ -88,7 +88,7 @@ impl FileState {
     }
 }
 
-/// Returns the change of a file from one state to another, where it is one.
+/// Returns the change of a file from one state to another, if it is one.
 pub(crate) fn changed(path: String, before: FileState, after: FileState) -> Vec<ChangedFile> {
     match before == after {
         true => Vec::new(),

@@ -20,7 +20,7 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Resolves a path to the file that is to be written: links beneath the root are followed, so
+    /// Resolves a path to the file to write: links beneath the root are followed, so
     /// that the file they lead to is written and not the link replaced.
     pub(crate) fn open(place: &WorkspacePath<'_>, create_parents: bool) -> Result<Self, Failure> {
         let shown = place.shown();
@@ -28,7 +28,7 @@ impl Target {
             .ok_or_else(|| Failure::Failed(format!("the directory of `{shown}` does not exist")))
     }
 
-    /// Resolves a path as [`Self::open`] does, and makes nothing; none where its directory is missing.
+    /// Resolves a path as [`Self::open`] does, and makes nothing; `None` if its directory is missing.
     pub(crate) fn find(place: &WorkspacePath<'_>) -> Result<Option<Self>, Failure> {
         Self::reach(place, false)
     }
@@ -74,12 +74,12 @@ impl Target {
         self.before.is_none()
     }
 
-    /// Opens what stands there.
+    /// Opens what is there.
     pub(crate) fn read(&self) -> Result<(File, Metadata), Failure> {
         crate::workspace::open_regular(&self.parent, &self.name, &self.shown)
     }
 
-    /// Returns whether nobody may write the file, by its permission bits.
+    /// Returns whether the file is read-only for all users, by its permission bits.
     pub(crate) fn is_read_only(&self) -> bool {
         self.before.as_ref().is_some_and(unix::is_read_only)
     }
@@ -103,7 +103,7 @@ impl Target {
             };
             return written.map_err(|err| Failure::io("write", &self.shown, &err));
         }
-        // Not every system opens directories, and where one cannot be, it keeps its own order.
+        // Not every system opens directories, and if one cannot be, it keeps its own order.
         if let Ok(parent) = self.parent.open(".") {
             let _ = parent.sync_all();
         }
@@ -141,7 +141,7 @@ impl Target {
         options.write(true).nonblock(true);
         let mut file = self.parent.open_with(&self.name, &options)?;
         if !file.metadata()?.is_file() {
-            return Err(io::Error::other("it is no regular file any more"));
+            return Err(io::Error::other("it is no longer a regular file"));
         }
         file.write_all(content)?;
         let length = u64::try_from(content.len()).map_err(io::Error::other)?;
@@ -163,7 +163,7 @@ fn may_be_written_in_place(err: &io::Error) -> bool {
     err.raw_os_error().is_some() && kinds.contains(&err.kind())
 }
 
-/// Returns the file that a place's links lead to, where it has any; directories that are missing have none.
+/// Returns the file that a place's links lead to, if it has any; directories that are missing have none.
 pub(crate) fn leads_to(place: &WorkspacePath<'_>) -> Option<String> {
     let real = place.relative.ancestors().find_map(|above| {
         let is_root = above.as_os_str().is_empty();

@@ -17,7 +17,7 @@ pub(crate) const FILE_BYTES_MAX: u64 = 256 << 10;
 /// The bound on directories above a root that are looked at for the top of a repository.
 const ANCESTORS_MAX: usize = 64;
 
-/// What the ignore files of a directory and of all above it say.
+/// Ignore rules of a directory and of all above it.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Rules(Option<Arc<Level>>);
 
@@ -46,14 +46,14 @@ impl Rules {
         })
     }
 
-    /// Adds what the ignore files of a directory say; `path` is its absolute path.
+    /// Adds the rules of a directory's ignore files; `path` is its absolute path.
     pub(crate) fn below(&self, dir: &Dir, path: &Path) -> Self {
         let mut builder = GitignoreBuilder::new(path);
         let mut is_empty = true;
         for text in NAMES.iter().filter_map(|name| read(dir, name)) {
             is_empty = false;
             for line in text.trim_start_matches('\u{feff}').lines() {
-                // A line that is no glob says nothing.
+                // A line that is not a glob says nothing.
                 let _ = builder.add_line(None, line);
             }
         }

@@ -159,7 +159,7 @@ fn matcher(args: &Args) -> Result<RegexMatcher, Failure> {
 
 fn searcher(context: usize) -> Searcher {
     SearcherBuilder::new()
-        // The regex engine's own: `$` then stands before CRLF as before a line feed.
+        // The regex engine's own: `$` then matches before CRLF as before a line feed.
         .line_terminator(LineTerminator::crlf())
         .line_number(true)
         .before_context(context)
@@ -256,9 +256,9 @@ struct Report {
     files: usize,
     searched: usize,
     skipped: usize,
-    /// Whether the search ended before it had seen everything.
+    /// Set if the search ended early.
     more: bool,
-    /// Whether a line was cut.
+    /// Set if a line was cut.
     cut: bool,
 }
 
@@ -285,7 +285,7 @@ struct FileSink<'a> {
 }
 
 impl FileSink<'_> {
-    /// Adds a line; returns false where there is no room for it.
+    /// Adds a line; returns false if there is no room for it.
     fn push(&mut self, number: Option<u64>, mark: char, bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end_matches(['\r', '\n']);

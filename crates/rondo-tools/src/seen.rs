@@ -1,6 +1,6 @@
-//! Files as the model of a session last saw them, so that it does not write over what somebody else changed since.
+//! Files as the model of a session last saw them, so that it does not overwrite later changes by others.
 //!
-//! They are kept for the process and not for a workspace, since tools are built anew for each turn and a person changes files
+//! They are kept for the process and not for a workspace, since tools are built again for each turn and a person changes files
 //! between turns.
 
 use crate::blocking::Call;
@@ -30,7 +30,7 @@ struct Seen {
     text: Option<String>,
 }
 
-/// Notes what a call has read of a file, which is there still.
+/// Records that a call has read a file, which is there still.
 pub(crate) fn note_read(call: &Call, place: &WorkspacePath<'_>, bytes: u64) {
     let Ok((file, metadata)) = place.open_file() else {
         return;
@@ -45,7 +45,7 @@ pub(crate) fn note_read(call: &Call, place: &WorkspacePath<'_>, bytes: u64) {
     }
 }
 
-/// Notes what a file holds, as a call has written or shown it.
+/// Records the content of a file, as a call has written or shown it.
 pub(crate) fn note(call: &Call, place: &WorkspacePath<'_>, content: &[u8]) {
     let text = std::str::from_utf8(content).ok();
     let seen = Seen {
@@ -64,7 +64,7 @@ pub(crate) fn note(call: &Call, place: &WorkspacePath<'_>, content: &[u8]) {
     all.push_back(seen);
 }
 
-/// Refuses to change a file that somebody else has changed since the session saw it, and shows the change. From then on the
+/// Refuses to change a file that was changed by others since the session saw it, and shows the change. From then on the
 /// session has seen it.
 ///
 /// # Errors
@@ -89,8 +89,7 @@ pub(crate) fn check(call: &Call, place: &WorkspacePath<'_>, text: &str) -> Resul
         None => "Read it again".to_owned(),
     };
     Err(Failure::Failed(format!(
-        "`{shown}` was changed since it was last read or written by a file tool, so nothing was written; another call writes \
-         it. {change}"
+        "`{shown}` was changed since it was last read or written by a file tool, so nothing was written; repeat the call to write it. {change}"
     )))
 }
 

@@ -8,11 +8,11 @@ use std::path::{Path, PathBuf};
 
 /// The file that makes a directory a skill.
 pub const SKILL_FILE: &str = "SKILL.md";
-/// The bound on what is read of that file, in bytes.
+/// The bound on the part of that file that is read, in bytes.
 pub const SKILL_BYTES_MAX: u64 = 64 << 10;
 /// The bound on skills of one directory.
 const SKILLS_MAX: usize = 200;
-/// The bound on what is looked at in one directory to find them.
+/// The bound on the entries of one directory that are looked at to find them.
 const ENTRIES_MAX: usize = 1_000;
 /// The bound on the files of a skill that are listed.
 const BESIDE_MAX: usize = 100;
@@ -28,7 +28,7 @@ pub struct SkillFile {
     pub folder: String,
     /// The first [`SKILL_BYTES_MAX`] bytes of the text.
     pub text: String,
-    /// Whether there is more of it.
+    /// Set if the text was cut.
     pub is_cut: bool,
 }
 

@@ -8,14 +8,14 @@ pub const SKILL_NAME_MAX: usize = 64;
 /// The bound on a description, in characters; the rest is left out.
 const DESCRIPTION_CHARS_MAX: usize = 1024;
 
-/// What a skill says of itself.
+/// Front matter of a skill.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SkillHead {
     /// Its name, which is that of its directory.
     pub name: String,
-    /// What it is for, at most 1,024 characters.
+    /// Purpose of the skill, at most 1,024 characters.
     pub description: String,
-    /// Whether the model may use it by itself; `disable-model-invocation: true` says that it may not.
+    /// Set if the model may use it by itself; `disable-model-invocation: true` forbids that.
     pub is_for_model: bool,
 }
 
@@ -46,7 +46,7 @@ impl SkillHead {
 /// Checks the name of a skill.
 ///
 /// # Errors
-/// Says what a name must be.
+/// When the name is invalid, with the form that a name must have.
 pub fn check_skill_name(name: &str) -> Result<(), String> {
     let is_letter = |it: u8| it.is_ascii_lowercase() || it.is_ascii_digit() || it == b'-';
     let is_name = (1..=SKILL_NAME_MAX).contains(&name.len())

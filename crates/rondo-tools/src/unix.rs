@@ -9,19 +9,19 @@ use std::path::Path;
 
 /// The mode of a file that only its owner may read and write.
 const PRIVATE: u32 = 0o600;
-/// The bits of a mode that let somebody write.
+/// The write bits of a mode.
 const WRITE_BITS: u32 = 0o222;
 /// The bound on the names of a file's extended attributes, and on the value of each, in bytes: that of Linux.
 const ATTRIBUTE_BYTES_MAX: usize = 64 << 10;
 /// Names of attributes that the system sets by itself, which an ordinary user may not set.
 const OF_SYSTEM: [&[u8]; 2] = [b"security.", b"trusted."];
 
-/// Returns the id of the user that a path belongs to; none where it cannot be looked at.
+/// Returns the id of the user that a path belongs to; `None` if it cannot be looked at.
 pub(crate) fn owner(path: &Path) -> Option<u32> {
     path.metadata().ok().map(|it| it.uid())
 }
 
-/// Returns whether nobody may write a file, by its permission bits.
+/// Returns whether a file is read-only for all users, by its permission bits.
 pub(crate) fn is_read_only(metadata: &Metadata) -> bool {
     metadata.mode() & WRITE_BITS == 0
 }

@@ -23,9 +23,9 @@ const GLOB_BYTES_MAX: usize = 1_000;
 /// Which entries of a tree come first. Those of one directory come in the order of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Order {
-    /// What is in a directory follows it.
+    /// The content of a directory follows it.
     Depth,
-    /// What is in a directory follows all entries of its own level.
+    /// The content of a directory follows all entries of its own level.
     Levels,
 }
 
@@ -60,7 +60,7 @@ impl Walk<'_> {
     /// Calls `visit` with each entry until it says stop. Returns whether the bound on entries ended
     /// the walk.
     ///
-    /// What `.gitignore` and `.ignore` files name is left out, those above the root included up to
+    /// Entries named by `.gitignore` and `.ignore` files are left out, those above the root included up to
     /// the top of its repository. The user's global ignore file is not read, since finding it would
     /// take the environment.
     pub(crate) fn each(
@@ -97,7 +97,7 @@ impl Walk<'_> {
         Ok(budget == 0)
     }
 
-    /// Returns the entries of a directory, the last one first; none where it cannot be read.
+    /// Returns the entries of a directory, the last one first; none if it cannot be read.
     fn entries(
         &self,
         path: &Path,

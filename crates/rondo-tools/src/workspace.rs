@@ -34,7 +34,7 @@ pub enum WorkspaceError {
     Open {
         /// The directory.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
@@ -43,7 +43,7 @@ pub enum WorkspaceError {
     Ignored {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: io::Error,
     },
@@ -60,13 +60,13 @@ pub(crate) struct Root {
     alias: PathBuf,
     dir: Dir,
     writable: bool,
-    /// What ignore files above it say.
+    /// Rules of the ignore files above it.
     rules: Rules,
-    /// What no tool may read.
+    /// Entries that no tool may read.
     hidden: Hidden,
 }
 
-/// What a tool wants to do with a path.
+/// Intended use of a path by a tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Access {
     Read,
@@ -78,7 +78,7 @@ pub(crate) enum Access {
 pub(crate) struct WorkspacePath<'a> {
     root: &'a Root,
     is_working: bool,
-    /// Whether a link on the way to a file that is written is followed.
+    /// Follows links on the way to a file that is written.
     pub(crate) writes_through_links: bool,
     /// Never empty: the root itself is `.`.
     pub(crate) relative: PathBuf,
@@ -96,7 +96,7 @@ impl Workspace {
         })
     }
 
-    /// Has no link be followed on the way to a file that is written, wherever it leads: beside processes that plant
+    /// Follows no link on the way to a file that is written, wherever it leads: beside processes that plant
     /// links, the file that is written is then the one that is named.
     #[must_use]
     pub fn without_links(self) -> Self {
@@ -109,7 +109,7 @@ impl Workspace {
     /// Adds a directory that may be read and written.
     ///
     /// # Errors
-    /// When it is no directory or cannot be opened, or there are too many.
+    /// When it is not a directory or cannot be opened, or there are too many.
     pub fn with_dir(self, path: impl AsRef<Path>) -> Result<Self, WorkspaceError> {
         self.with(path.as_ref(), true)
     }
@@ -117,7 +117,7 @@ impl Workspace {
     /// Adds a directory that may only be read, such as the one of spilled outputs.
     ///
     /// # Errors
-    /// When it is no directory or cannot be opened, or there are too many.
+    /// When it is not a directory or cannot be opened, or there are too many.
     pub fn with_read_only_dir(self, path: impl AsRef<Path>) -> Result<Self, WorkspaceError> {
         self.with(path.as_ref(), false)
     }
@@ -126,7 +126,7 @@ impl Workspace {
     /// rules deny. Call it when all directories have been added.
     ///
     /// # Errors
-    /// When such a file cannot be read, or a line is no pattern.
+    /// When such a file cannot be read, or a line is not a pattern.
     pub fn hiding(
         mut self,
         patterns: &[String],
@@ -182,7 +182,9 @@ impl Workspace {
     /// Finds the root of a path that a model named. Opens nothing.
     pub(crate) fn locate(&self, path: &str, access: Access) -> Result<WorkspacePath<'_>, Failure> {
         if path.len() > PATH_BYTES_MAX || path.contains('\0') {
-            return Err(Failure::InvalidArgs("`path` is no path".to_owned()));
+            return Err(Failure::InvalidArgs(
+                "`path` is not a valid path".to_owned(),
+            ));
         }
         let place = self.place(Path::new(path)).ok_or_else(|| {
             Failure::Failed(format!("`{path}` is outside the allowed directories"))
@@ -270,7 +272,7 @@ impl WorkspacePath<'_> {
         let root = self.root_path();
         let check = |path: &Path| self.root.hidden.check(path, shown);
         check(&without_dots(&root.join(&self.relative)))?;
-        // What is not there yet has its directory's links.
+        // A missing file has its directory's links.
         let mut ways = self.relative.ancestors().take(2);
         let real = ways.find_map(|way| {
             let way = if way.as_os_str().is_empty() {
@@ -284,12 +286,12 @@ impl WorkspacePath<'_> {
         real.map_or(Ok(()), |real| check(&without_dots(&root.join(real))))
     }
 
-    /// Returns what no tool may read.
+    /// Returns the files that no tool may read.
     pub(crate) fn hidden(&self) -> &Hidden {
         &self.root.hidden
     }
 
-    /// Returns what the ignore files above the root say.
+    /// Returns the rules of the ignore files above the root.
     pub(crate) fn rules(&self) -> &Rules {
         &self.root.rules
     }
@@ -318,9 +320,9 @@ impl WorkspacePath<'_> {
     }
 }
 
-/// Opens a file for reading; refuses whatever is no regular file.
+/// Opens a file for reading; refuses whatever is not a regular file.
 ///
-/// Without blocking: opening a pipe that nobody writes to would wait for ever.
+/// Without blocking: opening a pipe without a writer would wait forever.
 pub(crate) fn open_regular(
     dir: &Dir,
     path: &Path,

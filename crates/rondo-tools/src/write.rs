@@ -24,9 +24,9 @@ use std::sync::Arc;
 /// The name of the tool that writes a whole file.
 pub const WRITE_FILE: &str = "write_file";
 
-/// What the result of a call says that changed a file without a permission bit for writing.
+/// Note in the result of a call that changed a file without a permission bit for writing.
 pub(crate) const READ_ONLY: &str =
-    "the file is read-only by its permissions, which were kept; it was changed all the same";
+    "the file is read-only by its permissions, which were kept; it was changed anyway";
 
 /// Writes a whole file: `write_file {path, content, create_parents?}`.
 ///
@@ -51,12 +51,12 @@ pub(crate) struct Args {
 #[derive(Serialize, Deserialize)]
 struct Evidence {
     before: FileState,
-    /// What the call makes of the file; its content as it is given, if this is absent.
+    /// Intended state of the file; its given content, if this is absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     after: Option<FileState>,
 }
 
-/// What is written, and what the result says about it.
+/// Content to write, with notes for the result.
 struct Fitted {
     content: String,
     notes: Vec<String>,
@@ -82,7 +82,7 @@ impl Fitted {
                 encoding: Some(encoding),
                 ..
             } => notes.push(format!(
-                "what was replaced: {}; it is UTF-8 now",
+                "the replaced file: {}; the new one is UTF-8",
                 encoding.described(shown)
             )),
             Old::Other { .. } | Old::Absent | Old::Unreadable => {}
@@ -231,7 +231,7 @@ fn found<'a>(
     Ok((place, before, fitted))
 }
 
-/// Reads what a write replaces. What cannot be read is replaced all the same.
+/// Reads the content that a write replaces. A file that cannot be read is replaced all the same.
 fn old(target: &Target) -> Old {
     if target.is_new() {
         return Old::Absent;

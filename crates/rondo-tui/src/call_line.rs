@@ -15,7 +15,7 @@ pub fn call_line(tool: &str, arguments: &Value, columns: usize) -> String {
     shortened(line.trim(), columns.saturating_sub(FRAME_COLUMNS))
 }
 
-/// Returns what a call is about: the argument that says most, on one line.
+/// Returns the subject of a call: its most telling argument, on one line.
 pub(crate) fn about(arguments: &Value) -> String {
     clean::line(&shown::summary(arguments))
 }

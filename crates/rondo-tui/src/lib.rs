@@ -1,8 +1,8 @@
 //! The full-screen interface: a conversation with its calls and questions above an input.
 //!
-//! It is a host like others: it works on a session through the runtime's handle, and hears of it by the session's
-//! updates. What is typed and what happens goes into `App`, a plain value; frames and effects come out. So
-//! all of it but the terminal can be tried without one.
+//! It is a host like others: it works on a session through the runtime's handle, and follows it by the session's
+//! updates. Keys and events go into `App`, a plain value; frames and effects come out. So all of it but the terminal
+//! can be tried without one.
 //!
 //! # Layout
 //! - `run`: the loop between terminal, session and `App`.

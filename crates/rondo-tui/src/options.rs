@@ -1,6 +1,6 @@
-//! How the screen is to be.
+//! Settings of the screen.
 
-/// What the mouse does.
+/// Use of the mouse.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Mouse {
     /// The wheel scrolls, and dragging selects.
@@ -12,7 +12,7 @@ pub enum Mouse {
     Off,
 }
 
-/// Colours of the screen.
+/// Colors of the screen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Colours {
     /// None.
@@ -22,13 +22,13 @@ pub enum Colours {
     Sixteen,
     /// Those of the sixteen that can be read on a light ground.
     SixteenOnLight,
-    /// True colours on a dark ground.
+    /// True colors on a dark ground.
     Dark,
-    /// True colours on a light ground.
+    /// True colors on a light ground.
     Light,
 }
 
-/// What is printed to the terminal's own scrollback when the screen is left.
+/// Output to the terminal's own scrollback when the screen is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum AtExit {
     /// Everything that was not printed yet.
@@ -36,7 +36,7 @@ pub enum AtExit {
     All,
     /// The last answer.
     Last,
-    /// Nothing.
+    /// No output.
     None,
 }
 
@@ -56,27 +56,27 @@ pub enum Notify {
     Osc777,
 }
 
-/// How the screen is to be.
+/// Settings of the screen.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
-    /// What the mouse does.
+    /// Use of the mouse.
     pub mouse: Mouse,
-    /// Its colours.
+    /// Colors of the screen.
     pub colours: Colours,
-    /// Whether the terminal may answer questions.
+    /// Set if the terminal may answer questions.
     pub may_ask: bool,
-    /// Whether the terminal is asked which ground it has, for colours that can be read on it where it answers.
+    /// Asks the terminal for its background, to choose readable colors.
     pub asks_ground: bool,
-    /// Whether the terminal has true colours.
+    /// Set if the terminal has true colors.
     pub has_true_colours: bool,
-    /// Whether nothing moves by itself.
+    /// Disables animations.
     pub is_still: bool,
-    /// Whether what was said before in the session stands in the terminal's scrollback already.
+    /// Set if the earlier messages of the session are in the terminal's scrollback already.
     pub is_continued: bool,
-    /// What is printed when it is left.
+    /// Output when it is left.
     pub at_exit: AtExit,
     /// How a person is called who looks elsewhere.
     pub notify: Notify,
-    /// Whether the editing keys are those of vi.
+    /// Uses the editing keys of vi.
     pub has_vi_keys: bool,
 }

@@ -1,4 +1,4 @@
-//! The styles of the screen. Colour never says what no word or sign says too.
+//! The styles of the screen. Color never says what no word or sign says too.
 
 use crate::options::Colours;
 use ratatui_core::style::{Color, Modifier, Style};
@@ -7,9 +7,9 @@ use ratatui_core::style::{Color, Modifier, Style};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Theme {
     pub(crate) text: Style,
-    /// What stands beside the text: thoughts, durations, hints.
+    /// Secondary text: thoughts, durations, hints.
     pub(crate) dim: Style,
-    /// What leads the eye: headings, the marks of a person's words, keys.
+    /// Emphasis: headings, the marks of a person's words, keys.
     pub(crate) accent: Style,
     pub(crate) good: Style,
     pub(crate) bad: Style,
@@ -31,7 +31,7 @@ pub(crate) struct Theme {
     pub(crate) selected: Style,
 }
 
-/// The colours of a theme, in the order of the fields of [`Theme`] after `text`.
+/// The colors of a theme, in the order of the fields of [`Theme`] after `text`.
 struct Palette {
     dim: Color,
     accent: Color,
@@ -116,7 +116,7 @@ const SIXTEEN_ON_LIGHT: Palette = Palette {
 };
 
 impl Theme {
-    /// Returns the theme of these colours.
+    /// Returns the theme of these colors.
     pub(crate) fn of(colours: Colours) -> Self {
         match colours {
             Colours::None => Self::built(None),
@@ -133,7 +133,7 @@ impl Theme {
             let colour = palette.map(colour).filter(|it| *it != Color::Reset);
             colour.map_or(plain, |it| plain.fg(it))
         };
-        // Without a colour of their own, faint is what tells them.
+        // Without a color of their own, faint is what distinguishes them.
         let faint = |colour: fn(&Palette) -> Color| match style(colour) {
             style if style == plain => plain.add_modifier(Modifier::DIM),
             style => style,

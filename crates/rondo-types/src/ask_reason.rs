@@ -20,6 +20,6 @@ pub enum AskReason {
     UnreviewedFolder,
     /// The sandbox cannot check everything in the folder after the command.
     UncheckedFolder,
-    /// The command may read files that are to be hidden from it.
+    /// The command may read files that must be hidden from it.
     UnhiddenFiles,
 }

@@ -1,4 +1,4 @@
-//! What becomes durable together with records.
+//! Effects that become durable together with records.
 
 use crate::{HostRow, OutboxEntry};
 use serde::{Deserialize, Serialize};
@@ -17,7 +17,7 @@ impl fmt::Display for MailId {
     }
 }
 
-/// What becomes durable in the same transaction as the records of an append. The default is nothing.
+/// Effects that become durable in the same transaction as the records of an append. None by default.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Commit {
     /// Rows of the session's mailbox that are done with these records, and are removed. One that is gone already,
@@ -26,9 +26,9 @@ pub struct Commit {
     /// Rows that are done in the same way if they have not been edited since they were read with these revisions. One that was
     /// edited stays, so that no edit is lost.
     pub ack_unedited: Vec<(MailId, u64)>,
-    /// What is sent to the outside from then on. One whose key was there before is passed over.
+    /// Messages to deliver to the outside. A message whose key is already stored is skipped.
     pub outbox: Vec<OutboxEntry>,
-    /// What the host notes beside its sessions.
+    /// Rows of the host, stored beside its sessions.
     pub rows: Vec<HostRow>,
 }
 
@@ -67,7 +67,7 @@ impl Commit {
         acks_none && self.outbox.is_empty() && self.rows.is_empty()
     }
 
-    /// Takes what another one holds.
+    /// Adds the parts of another one.
     pub fn take(&mut self, other: Self) {
         self.ack.extend(other.ack);
         self.ack_unedited.extend(other.ack_unedited);

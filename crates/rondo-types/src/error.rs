@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What kind of failure a [`ModelError`] is. Retries, fallbacks and exit codes depend on it.
+/// Kind of a [`ModelError`]. Retries, fallbacks and exit codes depend on it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ErrorClass {
@@ -107,12 +107,12 @@ impl fmt::Display for ErrorClass {
 pub struct ModelError {
     /// The kind of failure.
     pub class: ErrorClass,
-    /// What happened: a lower-case fragment, at most 512 bytes of it from the provider, no secrets.
+    /// Lower-case fragment, with at most 512 bytes from the provider and no secrets.
     pub message: String,
     /// The HTTP status, if one was received.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    /// Whether sending the same request again may help.
+    /// `true` if sending the same request again may help.
     pub retryable: bool,
     /// How long the provider asks to wait, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,13 +3,13 @@
 use serde::{Deserialize, Serialize};
 use std::fmt;
 
-/// What an approval lets run from then on without asking.
+/// Calls that an approval lets run from then on without asking.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Grant {
     /// Which calls.
     pub scope: GrantScope,
-    /// Whether it also holds while the conversation has text from outside, for calls that send data out or write outside
-    /// the workspace: only where the user gave it knowing of such text.
+    /// Set if the grant also holds while the conversation has text from outside, for calls that send data out or write
+    /// outside the workspace: only if the user knew of such text when giving it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub despite_outside_text: bool,
 }
@@ -24,7 +24,7 @@ pub enum GrantScope {
         tool: String,
         /// SHA-256 of all that, in hex.
         hash: String,
-        /// What it runs, shortened, for people to read.
+        /// Shortened description of the granted calls, for display.
         shown: String,
     },
     /// Commands that begin with these words.

@@ -40,7 +40,7 @@ string_id!(
     ///
     /// An id may become part of a path, so [`FromStr`], [`TryFrom`] and [`Deserialize`] check it with
     /// [`SessionId::parse`]; [`SessionId::new`] does not. An id made with `new` that `parse` rejects can
-    /// be serialised but not deserialised.
+    /// be serialized but not deserialized.
     SessionId
 );
 string_id!(
@@ -49,7 +49,7 @@ string_id!(
     TurnId
 );
 string_id!(
-    /// Names a job: work that goes on after the call that started it.
+    /// Names a job: work that continues after the call that started it.
     #[derive(Deserialize)]
     JobId
 );
@@ -57,7 +57,7 @@ string_id!(
     /// Names a tool call within its session.
     ///
     /// Always assigned by the engine, never by the provider: a provider may send no id, the same
-    /// id twice, or one that another provider refuses. What the provider sent is kept beside it in
+    /// id twice, or one that another provider refuses. The provider's own id is kept beside it in
     /// [`ToolCall::wire_id`](crate::ToolCall::wire_id).
     #[derive(Deserialize)]
     CallId
@@ -90,12 +90,12 @@ impl SessionId {
         let is_plain = |c: char| c.is_alphanumeric() || "-_.:@+".contains(c);
         let reason = match id {
             "" => "it is empty",
-            "latest" => "it stands for the session that was written last",
+            "latest" => "it names the session that was written last",
             _ if id.len() > SESSION_ID_BYTES_MAX => "it is longer than 128 bytes",
             _ if id.starts_with('-') => "it begins like an option",
             _ if id.starts_with('.') => "it begins like a hidden file",
             _ if id.ends_with(".jsonl") => "it looks like the file of an exported session",
-            _ if !id.chars().all(is_plain) => "only letters, digits and any of -_.:@+ may be in it",
+            _ if !id.chars().all(is_plain) => "only letters, digits and -_.:@+ are allowed",
             _ => return Ok(Self::new(id)),
         };
         Err(BadSessionId { reason })
@@ -109,7 +109,7 @@ impl SessionId {
     }
 
     /// Returns the id of the session that a call of this session starts: this id, a dot, and the call's. The same call
-    /// has the same child, whichever process makes it. `None` where that would be longer than an id may be.
+    /// has the same child, whichever process makes it. `None` if that would be longer than an id may be.
     #[must_use]
     pub fn child(&self, call: &CallId) -> Option<Self> {
         Self::parse(&format!("{self}.{call}")).ok()
@@ -180,7 +180,7 @@ impl CallId {
 fn push_base36(out: &mut String, value: u32, width: usize) {
     let digits = value.checked_ilog(36).map_or(0, |last| last as usize + 1);
     if digits > width {
-        // A separator keeps overlong fields from running into their neighbours.
+        // A separator keeps overlong fields from running into their neighbors.
         out.push('-');
     }
     for place in (0..digits.max(width)).rev() {

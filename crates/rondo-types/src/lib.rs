@@ -1,7 +1,7 @@
 //! The vocabulary of Rondo: messages, parts, tools, requests, model events, limits, outcomes and
 //! turn events.
 //!
-//! Everything here is plain serialisable data; nothing awaits, reads a clock or does I/O. The terms
+//! Everything here is plain serializable data; nothing awaits, reads a clock or does I/O. The terms
 //! are those of ARCHITECTURE.md: a *turn* is one user input to one outcome, a *step* is one model
 //! request with its response and its tool results.
 #![warn(missing_docs)]

@@ -17,7 +17,7 @@ pub struct Limits {
     /// Tool calls in one reply.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tool_calls_per_step: Option<u32>,
-    /// What happens when a reply has more calls than `max_tool_calls_per_step`.
+    /// Treatment of a reply with more calls than `max_tool_calls_per_step`.
     pub overflow: Overflow,
     /// Tool calls of a turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -85,13 +85,13 @@ pub struct Limits {
     pub invalid_retries: u32,
     /// How failed requests are retried.
     pub retry: RetryPolicy,
-    /// Whether a part of the budget is reserved for one last request without tools.
+    /// Reserves a part of the budget for one last request without tools.
     pub reserve_final: bool,
     /// Tool calls that may run at once; 1 runs them one after another.
     pub max_parallel: u32,
 }
 
-/// What happens when a reply asks for more calls than [`Limits::max_tool_calls_per_step`].
+/// Treatment of a reply with more calls than [`Limits::max_tool_calls_per_step`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Overflow {

@@ -1,4 +1,4 @@
-//! What can be said of media without sending it.
+//! Descriptions of media, which stand in for the bytes.
 
 use crate::{ContentBlock, Media, MediaKind, MediaSource};
 use serde::{Deserialize, Serialize};
@@ -6,25 +6,25 @@ use serde::{Deserialize, Serialize};
 /// The bound on the name and the media type in a [`Media::placeholder`], in characters.
 const SHOWN_CHARS_MAX: usize = 100;
 
-/// What events tell of an image or a file. Its bytes are in the session's records.
+/// Description of an image or a file in events. Its bytes are in the session's records.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MediaInfo {
-    /// What kind of media it is.
+    /// Kind of media.
     pub kind: MediaKind,
     /// The media type, such as `image/png`.
     pub mime: String,
     /// The file name to display, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The size in decoded bytes; absent where only an address is known.
+    /// The size in decoded bytes; absent if only an address is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<u64>,
-    /// The address, where it has one.
+    /// The address, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
 }
 
-/// One piece of a tool's output, as events tell of it.
+/// One piece of a tool's output, as events describe it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum BlockInfo {
@@ -77,21 +77,21 @@ impl Media {
         is_there && is_media_type(&self.mime)
     }
 
-    /// Returns the text that stands for it where it cannot be sent, such as
+    /// Returns the text that stands for it if it cannot be sent, such as
     /// ``[image `shot.png` (image/png, 1234 bytes) cannot be read by this model]``. On one line, and bounded.
     #[must_use]
     pub fn placeholder(&self) -> String {
         format!("[{} cannot be read by this model]", self.described())
     }
 
-    /// Returns the text that stands at its place in a result that cannot hold it, such as
+    /// Returns the text that is at its place in a result that cannot hold it, such as
     /// ``[image `shot.png` (image/png, 1234 bytes): see below]``. On one line, and bounded.
     #[must_use]
     pub fn reference(&self) -> String {
         format!("[{}: see below]", self.described())
     }
 
-    /// Returns what events tell of it.
+    /// Returns its description for events.
     #[must_use]
     pub fn info(&self) -> MediaInfo {
         let (url, bytes) = match &self.source {
@@ -107,7 +107,7 @@ impl Media {
         }
     }
 
-    /// Returns what it is; [`MediaInfo::described`].
+    /// Returns a description; [`MediaInfo::described`].
     #[must_use]
     pub fn described(&self) -> String {
         self.info().described()
@@ -115,7 +115,7 @@ impl Media {
 }
 
 impl MediaInfo {
-    /// Returns what it is, such as ``image `shot.png` (image/png, 1234 bytes)``. On one line, and bounded.
+    /// Returns a description, such as ``image `shot.png` (image/png, 1234 bytes)``. On one line, and bounded.
     #[must_use]
     pub fn described(&self) -> String {
         let kind = match self.kind {
@@ -140,7 +140,7 @@ impl MediaInfo {
     }
 }
 
-/// A name comes from outside: it must not end the placeholder and go on in words of its own.
+/// A name comes from outside: it must not end the placeholder and continue in words of its own.
 fn shown(text: &str) -> String {
     let kept = text.chars().filter(|it| !it.is_control());
     let kept =
@@ -151,7 +151,7 @@ fn shown(text: &str) -> String {
         .to_owned()
 }
 
-/// Padding only at the end, and as much of it as there is to fill, or none.
+/// Padding only at the end, and as much of it as is missing, or none.
 fn is_base64(data: &str) -> bool {
     let digits = data.trim_end_matches('=');
     let padding = data.len() - digits.len();

@@ -34,16 +34,16 @@ pub struct Message {
     /// come from a model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub origin: Option<Origin>,
-    /// Whether the runtime wrote it (a corrective message, a nudge), not the user or a model.
+    /// Set if the runtime wrote it (a corrective message, a nudge), not the user or a model.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub synthetic: bool,
-    /// Whether the provider paused the reply here
+    /// Set if the provider paused the reply here
     /// ([`FinishReason::Paused`](crate::FinishReason::Paused)). As the last message it is sent back
     /// unchanged, and the model continues in the next one.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub paused: bool,
-    /// Whether others than those who decide what the agent does wrote it or a part of it, such as people in a
-    /// group, or who wrote what was forwarded: it may be written to lead the model astray.
+    /// Set if it holds text by others than those who decide what the agent does, such as people in a group or the
+    /// author of a forwarded message: that text may be written to lead the model astray.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_outside: bool,
 }
@@ -173,7 +173,7 @@ pub struct Origin {
 /// Provider data that must be sent back unchanged, and only to its origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Opaque {
-    /// Where the data came from.
+    /// Origin of the data.
     pub origin: Origin,
     /// The raw JSON text, byte for byte as received. Only the dialect interprets it.
     pub json: String,
@@ -211,7 +211,7 @@ pub struct ToolCall {
     pub name: String,
     /// The arguments as the model wrote them: JSON text, which may be invalid.
     pub arguments: String,
-    /// Whether the provider finished the call. An incomplete call is never run.
+    /// `true` if the provider finished the call. An incomplete call is never run.
     pub complete: bool,
     /// Provider data of this part.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -231,13 +231,13 @@ pub struct ToolResult {
     /// The error's code; absent on success.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ToolErrorCode>,
-    /// What the model reads, in the profile's [`ResultRendering`](crate::ResultRendering).
+    /// Text for the model, in the profile's [`ResultRendering`](crate::ResultRendering).
     pub content: ToolContent,
-    /// What follows `content`, in order. Where a protocol has no place for media in a result, they follow it in a
+    /// Blocks that follow `content`, in order. If a protocol has no place for media in a result, they follow it in a
     /// message of their own. `media` in records, which held nothing else at first.
     #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "media")]
     pub blocks: Vec<ContentBlock>,
-    /// Whether the runtime wrote it for a call that did not run to its end.
+    /// Set if the runtime wrote it for a call that did not run to its end.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub synthetic: bool,
 }
@@ -311,7 +311,7 @@ impl ContentBlock {
     }
 }
 
-/// What the model reads of a tool result.
+/// Content of a tool result, as the model reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 pub enum ToolContent {
@@ -335,14 +335,14 @@ impl ToolContent {
 /// An image or a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Media {
-    /// What kind of media it is.
+    /// Kind of media.
     pub kind: MediaKind,
     /// The media type, such as `image/png`.
     pub mime: String,
     /// The file name to display, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Where the bytes are.
+    /// Location of the bytes.
     pub source: MediaSource,
 }
 
@@ -358,7 +358,7 @@ pub enum MediaKind {
     File,
 }
 
-/// Where the bytes of a [`Media`] are.
+/// Location of the bytes of a [`Media`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 pub enum MediaSource {

@@ -15,8 +15,8 @@ pub enum ModelEvent {
     Queued,
     /// The wait is over and the request is sent; its timers start now.
     Sent,
-    /// The provider sent something that says nothing, such as a comment that keeps the connection open. It is no content,
-    /// but shows that the reply goes on.
+    /// The provider sent something that says nothing, such as a comment that keeps the connection open. It is not content,
+    /// but shows that the reply continues.
     KeptAlive,
     /// The provider's id of the response, or the model that answers, became known. A field that is
     /// absent did not come with this event. It is not content, so it does not end the wait for the
@@ -26,21 +26,21 @@ pub enum ModelEvent {
     TextDelta {
         /// Which candidate.
         candidate: u32,
-        /// What to append.
+        /// Text to append.
         text: String,
     },
     /// Text of the reasoning.
     ReasoningDelta {
         /// Which candidate.
         candidate: u32,
-        /// What to append.
+        /// Text to append.
         text: String,
     },
     /// Text of a refusal in the provider's own field.
     RefusalDelta {
         /// Which candidate.
         candidate: u32,
-        /// What to append.
+        /// Text to append.
         text: String,
     },
     /// A tool call begins.
@@ -67,7 +67,7 @@ pub enum ModelEvent {
     ToolCallDelta {
         /// The decoder's key of the call.
         call: u32,
-        /// What to append to the JSON text.
+        /// Part of the JSON text to append.
         arguments: String,
     },
     /// A tool call is complete. A call without this event is incomplete and is not run.

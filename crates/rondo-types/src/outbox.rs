@@ -1,4 +1,4 @@
-//! What a session sends to the outside, and what a host notes beside it.
+//! Messages of a session to the outside, and rows that a host stores beside it.
 
 use crate::{SessionId, TurnId};
 use serde::{Deserialize, Serialize};
@@ -17,18 +17,18 @@ impl fmt::Display for OutboxId {
     }
 }
 
-/// What kind of message is sent.
+/// Kind of an outgoing message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutboxKind {
-    /// The answer of a turn. It is left out where a [`Message`](Self::Message) of the same turn said the same in the same
+    /// The answer of a turn. It is left out if a [`Message`](Self::Message) of the same turn said the same in the same
     /// chat.
     Final,
     /// A question that a person is to answer.
     Question,
-    /// What a tool sends in the middle of a turn.
+    /// Sent by a tool in the middle of a turn.
     Message,
-    /// What the host itself says: of failures, and replies to commands.
+    /// Written by the host: reports of failures, and replies to commands.
     Notice,
 }
 
@@ -48,24 +48,24 @@ impl OutboxKind {
     }
 }
 
-/// A message that is to be sent: a row of an outbox, once it is durable.
+/// A message to send: a row of an outbox, once it is durable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutboxEntry {
-    /// Names it for ever: another one under the same key is passed over. Of 1 to [`Self::KEY_BYTES_MAX`] bytes.
+    /// Names it forever: another one under the same key is passed over. Of 1 to [`Self::KEY_BYTES_MAX`] bytes.
     pub key: String,
     /// The channel that sends it.
     pub channel: String,
-    /// The chat within the channel, as the host names it. What goes to one chat is sent in order.
+    /// The chat within the channel, as the host names it. Messages to one chat are sent in order.
     pub chat: String,
     /// The session that it is from.
     pub session: SessionId,
-    /// The turn that it is from; none where it is from no turn.
+    /// The turn that it is from; `None` if it is from no turn.
     pub turn: Option<TurnId>,
-    /// What kind of message it is.
+    /// Kind of message.
     pub kind: OutboxKind,
-    /// What it says.
+    /// Text of the message.
     pub text: String,
-    /// What else belongs to it, in a form that its host reads; may be empty.
+    /// Further details, in a form that its host reads; may be empty.
     pub details: String,
 }
 
@@ -99,7 +99,7 @@ pub struct HostRow {
     pub table: String,
     /// The row's key within its table.
     pub key: String,
-    /// What it holds from now on; `None` removes it.
+    /// New value; `None` removes the row.
     pub value: Option<String>,
 }
 

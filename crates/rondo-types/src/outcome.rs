@@ -18,9 +18,9 @@ pub struct Outcome {
     /// The model that was active last, as `provider/model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether the answer is partial: the turn stopped early, or the answer was cut off.
+    /// `true` if the answer is partial: the turn stopped early, or the answer was cut off.
     pub degraded: bool,
-    /// Whether the model wrote the text; otherwise the runtime built it.
+    /// `true` if the model wrote the text; otherwise the runtime built it.
     pub answered: bool,
     /// The successful tool results of the turn, shortened.
     pub findings: Vec<Finding>,
@@ -33,7 +33,7 @@ pub struct Outcome {
         rename = "cost_nanousd"
     )]
     pub cost: Option<NanoUsd>,
-    /// What the turns that its calls started have used besides; absent where there were none.
+    /// Additional use by the turns that its calls started; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegated: Option<Used>,
     /// Steps taken: model requests, without retries and fallbacks.
@@ -61,7 +61,7 @@ pub struct Outcome {
 }
 
 impl Outcome {
-    /// Returns what the turn used, with the turns that its calls started.
+    /// Returns the usage of the turn, with the turns that its calls started.
     #[must_use]
     pub fn used(&self) -> Used {
         let own = Used {

@@ -12,32 +12,32 @@ use std::time::Duration;
 pub struct Profile {
     /// The name that selects the profile.
     pub name: String,
-    /// What it is for, in one sentence.
+    /// Purpose of the profile, in one sentence.
     pub description: String,
     /// The wire dialect to use; absent means the provider's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dialect: Option<String>,
-    /// Whether replies are streamed.
+    /// Asks for streamed replies.
     pub streaming: bool,
     /// The system prompt, if the profile has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// Whether the system prompt also includes the environment (operating system, date, directory)
-    /// and the instruction files of the user and of the repository.
+    /// Adds the environment (operating system, date, directory) to the system prompt,
+    /// together with the instruction files of the user and of the repository.
     #[serde(default, skip_serializing_if = "is_off")]
     pub context: bool,
-    /// Whether the model is shown, before its first step, which files the working directory has and what a
-    /// search for the question's words finds in them, and after a search of its own that finds nothing, which
-    /// of its words do occur. For small models.
+    /// Shows the model, before its first step, the files of the working directory and what a search for the
+    /// question's words finds in them; after a search by the model that finds nothing, also which of its words do
+    /// occur. For small models.
     #[serde(default, skip_serializing_if = "is_off")]
     pub look_first: bool,
-    /// Whether each question carries the context of the user's terminal at that moment: the directory, the operating
+    /// Adds the context of the user's terminal at that moment to each question: the directory, the operating
     /// system, the shell, the state of git, the latest commands of the user and the text on the screen.
     #[serde(default, skip_serializing_if = "is_off")]
     pub terminal_context: bool,
     /// Names of the tools on offer.
     pub tools: Vec<String>,
-    /// Whether the tool `exec` takes a command and nothing else.
+    /// Limits the tool `exec` to a command and nothing else.
     #[serde(default, skip_serializing_if = "is_off")]
     pub exec_command_only: bool,
     /// Tools, or patterns of calls such as `exec(git status *)`, that run without approval.
@@ -57,7 +57,7 @@ pub struct Profile {
     pub limits: Limits,
     /// When repeated calls without progress are stopped.
     pub loop_guard: LoopGuard,
-    /// When older messages are summarised, shortened or dropped to make room for new ones.
+    /// When older messages are summarized, shortened or dropped to make room for new ones.
     #[serde(default)]
     pub compaction: CompactionPolicy,
     /// Sampling parameters of the profile's requests.
@@ -103,17 +103,17 @@ pub struct LoopGuard {
     pub stop_after: u32,
 }
 
-/// When older messages are summarised, shortened or dropped to make room for new ones.
+/// When older messages are summarized, shortened or dropped to make room for new ones.
 ///
 /// Shares are in percent of the *room*: the model's context minus what its reply may take. When the
 /// context size is not known, it is estimated after the provider rejects a request as too long.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct CompactionPolicy {
-    /// The share of the room that a request may fill before older messages are summarised. 0
+    /// The share of the room that a request may fill before older messages are summarized. 0
     /// disables this, even after a request was rejected as too long.
     pub at_percent: u32,
-    /// The share of the room that the latest messages keep when older ones are summarised.
+    /// The share of the room that the latest messages keep when older ones are summarized.
     pub keep_percent: u32,
     /// The bound on generated tokens of a summary; 0 drops older messages without a summary.
     pub summary_tokens: u32,
@@ -125,11 +125,11 @@ pub struct CompactionPolicy {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub max_messages: Option<u32>,
     /// How many messages stay when there are more than `max_messages`. Fewer than that drop older ones in blocks, so
-    /// that the beginning of requests stays equal for several turns and prompt caches live. Where it is set, a single
+    /// that the beginning of requests stays equal for several turns and prompt caches live. If it is set, a single
     /// exchange that is longer keeps its question and its latest steps. Absent means `max_messages`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub keep_messages: Option<u32>,
-    /// Whether the turn only summarises the conversation, its own message included.
+    /// Set if the turn only summarizes the conversation, its own message included.
     #[serde(skip_serializing_if = "is_off")]
     pub only: bool,
 }

@@ -19,7 +19,7 @@ impl QuestionId {
     }
 }
 
-/// What a question is about besides its words, for those who show it. It comes from the records of the turn and is not
+/// Subject of a question besides its words, for frontends. It comes from the records of the turn and is not
 /// stored with the question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QuestionSubject {
@@ -70,20 +70,20 @@ impl fmt::Display for QuestionId {
     }
 }
 
-/// What a turn asks a person. Two questions are equal if they would be stored equally.
+/// Question that a turn asks a person. Two questions are equal if they would be stored equally.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Question {
-    /// Its name.
+    /// Id of the question.
     pub id: QuestionId,
-    /// The call that it is about, where it is about one.
+    /// The call that it is about, if it is about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// The session that asks, where that is not the turn's own: one that the call started, and that waits for the answer.
+    /// The session that asks, if that is not the turn's own: one that the call started, and that waits for the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<SessionId>,
-    /// What kind of answer it takes.
+    /// Kind of answer that it takes.
     pub kind: QuestionKind,
-    /// What is asked, in words for a person.
+    /// Words of the question, for a person.
     pub prompt: String,
     /// SHA-256 of everything that an answer agrees to, in hex. An answer names it, so that it does not count for a
     /// question that has changed since it was read.
@@ -91,13 +91,13 @@ pub struct Question {
     /// When it expires and counts as denied; `None` never expires.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expires: Option<TimeMs>,
-    /// What a yes can also let run from then on, the narrowest first; see [`Answer::remember`].
+    /// Grants that a yes can also give, the narrowest first; see [`Answer::remember`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub offers: Vec<Grant>,
-    /// Why it is asked, if it is about a call. It is no part of the hash.
+    /// Why it is asked, if it is about a call. It is not part of the hash.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reasons: Vec<AskReason>,
-    /// What it is about.
+    /// Subject of the question.
     #[serde(skip)]
     pub subject: QuestionSubject,
 }
@@ -185,24 +185,24 @@ impl Question {
     }
 }
 
-/// What kind of answer a question takes.
+/// Kind of answer that a question takes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum QuestionKind {
-    /// Whether a call may run.
+    /// Permission to run a call.
     Approval,
-    /// Whether a call that a crash cut off may run again.
+    /// Permission to run a call again that a crash cut off.
     Repeat,
-    /// Whether a running call may do something.
+    /// Permission for a running call to do something.
     Permission,
     /// A value for a running call that fits this JSON Schema.
     Input {
         /// The schema.
         schema: Value,
     },
-    /// Whether more may be spent.
+    /// Permission to exceed a budget.
     Budget,
-    /// Whether something of a folder may be used: its settings, the servers of its project, or what a sandboxed command
+    /// Permission to use something of a folder: its settings, the servers of its project, or what a sandboxed command
     /// left changed in it.
     Trust,
 }
@@ -214,7 +214,7 @@ pub struct Answer {
     pub question: QuestionId,
     /// The question's hash, as the one who answers read it.
     pub hash: String,
-    /// Who answers: a user's name, or what expired.
+    /// Author of the answer: a user's name, or what expired.
     pub actor: String,
     /// The answer.
     pub value: AnswerValue,
@@ -232,15 +232,15 @@ pub enum AnswerValue {
     Approve,
     /// No; the model reads why.
     Deny {
-        /// Why.
+        /// Reason that the model reads.
         reason: String,
     },
     /// A value: the arguments to run a call with, a call's result, or what was asked for.
     Value {
         /// The value.
         value: Value,
-        /// What the value leaves out of what a call proposed, in words for the model; at most 16 KiB of them are
-        /// read. `None` where the value is the user's own.
+        /// Parts of a call's proposal that the value leaves out, in words for the model; at most 16 KiB of them are
+        /// read. `None` if the value is the user's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         left_out: Option<String>,
     },

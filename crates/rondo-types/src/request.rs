@@ -17,7 +17,7 @@ pub struct ModelRequest {
     pub messages: Transcript,
     /// The tools that the model may call; may be empty.
     pub tools: Arc<Vec<ToolSpec>>,
-    /// Whether the model may call the tools.
+    /// Permission to call the tools.
     pub tool_choice: ToolChoice,
     /// Sampling parameters.
     pub sampling: Sampling,
@@ -26,7 +26,7 @@ pub struct ModelRequest {
     pub response_schema: Option<Value>,
 }
 
-/// Whether the model may call a tool.
+/// Permission of the model to call tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolChoice {
@@ -72,12 +72,12 @@ pub struct ServerAddress {
     pub port: u16,
 }
 
-/// What is known about a model before the first request.
+/// Facts about a model that are known before the first request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelInfo {
     /// The origin of the parts that it writes.
     pub origin: Origin,
-    /// Whether replies arrive as they are generated. If not, the first event comes with the whole
+    /// `true` if replies arrive as they are generated. If not, the first event comes with the whole
     /// reply, so only the step timeout bounds the wait for it.
     pub streaming: bool,
     /// The price per token, if known.

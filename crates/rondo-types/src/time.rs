@@ -36,7 +36,7 @@ fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Serialises a [`Duration`] as whole milliseconds.
+/// Serializes a [`Duration`] as whole milliseconds.
 pub(crate) mod duration_ms {
     use serde::{Deserialize, Deserializer, Serializer};
     use std::time::Duration;
@@ -50,7 +50,7 @@ pub(crate) mod duration_ms {
     }
 }
 
-/// Serialises an optional [`Duration`] as whole milliseconds.
+/// Serializes an optional [`Duration`] as whole milliseconds.
 pub(crate) mod optional_duration_ms {
     use serde::{Deserialize, Deserializer, Serializer};
     use std::time::Duration;

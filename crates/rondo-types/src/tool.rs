@@ -15,25 +15,25 @@ use std::time::Duration;
 pub struct ToolSpec {
     /// The name the model calls it by. Every provider accepts `[A-Za-z_][A-Za-z0-9_-]{0,63}`.
     pub name: String,
-    /// What it does; written for the model.
+    /// Description of the tool, written for the model.
     pub description: String,
     /// The JSON Schema (draft 2020-12) of its arguments, an object schema.
     pub parameters: Value,
-    /// Whether it may change anything outside the conversation.
+    /// Effects outside the conversation.
     pub effects: Effects,
-    /// Whether it may run beside other calls of the same step.
+    /// Permission to run beside other calls of the same step.
     pub concurrency: Concurrency,
-    /// What happens after a crash to a call whose start was recorded and whose end was not.
+    /// Treatment, after a crash, of a call whose start was recorded and whose end was not.
     pub recovery: Recovery,
-    /// Whether repeating a call with the same result is expected, as with a tool that polls a
+    /// Set if repeating a call with the same result is expected, as with a tool that polls a
     /// state. The profile's [`LoopGuard`](crate::LoopGuard) does not count such calls; the other
     /// limits apply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub polls: bool,
-    /// What a call does. Hosts show calls and the gate judges them by this, never by the name. No model reads it.
+    /// Kind of its calls. Hosts show calls and the gate judges them by this, never by the name. No model reads it.
     #[serde(default, skip_serializing_if = "ToolKind::is_other")]
     pub kind: ToolKind,
-    /// What else is known of its effects. No model reads it.
+    /// Further facts about its effects. No model reads them.
     #[serde(default, skip_serializing_if = "ToolHints::is_empty")]
     pub hints: ToolHints,
     /// The longest time that one call may run; it can only shorten
@@ -45,7 +45,8 @@ pub struct ToolSpec {
         with = "optional_duration_ms"
     )]
     pub timeout: Option<Duration>,
-    /// Whether its calls run turns of their own, as a subagent's do: [`Limits::tool_timeout`](crate::Limits::tool_timeout)
+    /// Set if its calls run turns of their own, as a subagent's do:
+    /// [`Limits::tool_timeout`](crate::Limits::tool_timeout)
     /// does not bound them then, but the turn's own time and [`Allowance`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub runs_turns: bool,
@@ -89,13 +90,13 @@ impl ToolSpec {
 /// the tool's author, so it may make a host more careful and never less.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct ToolHints {
-    /// Whether a call may remove or overwrite something.
+    /// `true` if a call may remove or overwrite something.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destructive: Option<bool>,
-    /// Whether a second call with the same arguments changes nothing more.
+    /// `true` if a second call with the same arguments changes nothing more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotent: Option<bool>,
-    /// Whether a call may reach what is outside of this machine, such as the web.
+    /// `true` if a call may reach the outside of this machine, such as the web.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_world: Option<bool>,
 }
@@ -124,7 +125,7 @@ impl ToolHints {
     }
 }
 
-/// Whether a tool may change anything outside the conversation.
+/// Effects of a tool outside the conversation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effects {
@@ -134,7 +135,7 @@ pub enum Effects {
     Writes,
 }
 
-/// Whether a tool may run beside other calls of the same step.
+/// Concurrency of a tool with other calls of the same step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Concurrency {
@@ -142,18 +143,18 @@ pub enum Concurrency {
     Shared,
     /// A barrier: runs alone, after all calls before it and before all calls after it.
     Exclusive,
-    /// The tool does not say. A turn treats it like [`Self::Exclusive`], except where its design runs such calls
+    /// The tool does not say. A turn treats it like [`Self::Exclusive`], except if its design runs such calls
     /// side by side.
     Undeclared,
 }
 
-/// What a resumed turn does with a call whose start was recorded and whose end was not.
+/// Action of a resumed turn for a call whose start was recorded and whose end was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recovery {
     /// Run it again. The gate judges the call again, so the user may be asked.
     ReadOnly,
-    /// Run it again with the same idempotency key, by which the tool recognises it. The gate judges
+    /// Run it again with the same idempotency key, by which the tool recognizes it. The gate judges
     /// the call again.
     Idempotent,
     /// Ask the tool how it ended. A call that was not done, or still runs, runs again or is
@@ -165,7 +166,7 @@ pub enum Recovery {
     Confirm,
 }
 
-/// What a resumed turn decided about a call whose start was recorded and whose end was not.
+/// Decision of a resumed turn about a call whose start was recorded and whose end was not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum InDoubtDecision {
@@ -271,7 +272,7 @@ impl ToolOutcome {
         matches!(self, Self::Ok(_))
     }
 
-    /// Returns what the turns that the call started have used.
+    /// Returns the usage of the turns that the call started.
     #[must_use]
     pub fn used(&self) -> Option<Used> {
         match self {
@@ -299,7 +300,7 @@ pub struct ToolOutput {
     /// in records, which held nothing else at first.
     #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "media")]
     pub blocks: Vec<ContentBlock>,
-    /// Whether the middle of the output was left out.
+    /// `true` if the middle of the output was left out.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub truncated: bool,
     /// The path of the file that has the whole output, which the model can read.
@@ -311,21 +312,21 @@ pub struct ToolOutput {
     /// The session that the call started or asked, as a parent does with a child.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub child: Option<SessionId>,
-    /// The job that the call started and that goes on after it.
+    /// The job that the call started and that continues after it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub job: Option<JobId>,
-    /// Whether it holds text from outside, such as a web page, a server's reply or another repository: text that the
+    /// Set if it holds text from outside, such as a web page, a server's reply or another repository: text that the
     /// user did not write and did not choose to trust. A tool that cannot know says nothing. Always set for tools of
     /// the kind [`ToolKind::Fetch`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_outside: bool,
-    /// What the turns that the call started have used; it counts against the limits of the turn that made the call.
+    /// Use by the turns that the call started; it counts against the limits of the turn that made the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Box<Used>>,
-    /// The session's to-do list from now on, where the call changed it; at most [`TodoItem::COUNT_MAX`].
+    /// The session's to-do list from now on, if the call changed it; at most [`TodoItem::COUNT_MAX`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub todo: Option<Vec<TodoItem>>,
-    /// What becomes durable in the same transaction as the record of this output. Not part of the record.
+    /// Effects that become durable in the same transaction as the record of this output. Not part of the record.
     #[serde(skip)]
     pub effects: Box<Commit>,
 }
@@ -376,13 +377,13 @@ impl ToolOutput {
 /// How far a running call is.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct ToolProgress {
-    /// How much is done, in the unit of `total`; a fraction where there is no total.
+    /// How much is done, in the unit of `total`; a fraction if there is no total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<f64>,
     /// How much there is to do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total: Option<f64>,
-    /// What it does at the moment, at most [`Self::MESSAGE_BYTES_MAX`].
+    /// Current activity, at most [`Self::MESSAGE_BYTES_MAX`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -391,7 +392,7 @@ impl ToolProgress {
     /// The bound on [`Self::message`], in bytes; the rest is cut off.
     pub const MESSAGE_BYTES_MAX: usize = 1024;
 
-    /// Says what the call does at the moment.
+    /// Describes the current work of the call.
     pub fn message(message: impl Into<String>) -> Self {
         Self {
             message: Some(message.into()),
@@ -411,8 +412,8 @@ impl ToolProgress {
     }
 }
 
-/// What is left of a turn's limits for a turn that one of its calls starts; `None` is unlimited. Carved out of what is
-/// left to the parent beyond its own next request and its last one, in equal parts for the calls that run at once.
+/// Rest of a turn's limits for a turn that one of its calls starts; `None` is unlimited. Carved out of what is left
+/// to the parent beyond its own next request and its last one, in equal parts for the calls that run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Allowance {
     /// Model requests.
@@ -471,7 +472,7 @@ impl Allowance {
     }
 }
 
-/// What the turns that a call started have used, those that these started included.
+/// Use by the turns that a call started, including the turns that these started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Used {
     /// Model requests.
@@ -480,7 +481,7 @@ pub struct Used {
     pub calls: u32,
     /// Tokens, prompt and generated together.
     pub tokens: u64,
-    /// Money; absent where a price is not known.
+    /// Money; absent if a price is not known.
     #[serde(
         default,
         skip_serializing_if = "Option::is_none",
@@ -515,7 +516,7 @@ impl Used {
 /// An item of a session's to-do list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TodoItem {
-    /// What is to be done, at most [`Self::TEXT_BYTES_MAX`].
+    /// Task to do, at most [`Self::TEXT_BYTES_MAX`].
     pub text: String,
     /// How far it is.
     #[serde(default)]
@@ -556,13 +557,13 @@ pub enum TodoStatus {
 pub struct ChangedFile {
     /// The file, relative to the working directory or absolute.
     pub path: String,
-    /// What it held before the call.
+    /// Version before the call.
     pub before: FileVersion,
-    /// What it held after it.
+    /// Version after it.
     pub after: FileVersion,
 }
 
-/// What a file held at some time.
+/// Content of a file at some time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileVersion {
@@ -579,12 +580,12 @@ pub enum FileVersion {
 pub struct ToolError {
     /// The kind of failure.
     pub code: ToolErrorCode,
-    /// What happened; written for the model and the user.
+    /// Message for the model and the user.
     pub message: String,
     /// Further details: an object, or null. Includes the output that was produced before a timeout.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub details: Value,
-    /// What the turns that the call started have used; as [`ToolOutput::used`].
+    /// Use by the turns that the call started; as [`ToolOutput::used`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub used: Option<Box<Used>>,
 }

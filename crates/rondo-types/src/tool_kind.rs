@@ -1,11 +1,11 @@
-//! What the calls of a tool do.
+//! Kinds of tool calls.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::fmt;
 
-/// What the calls of a tool do, in the words of the Agent Client Protocol.
+/// Kind of a tool's calls, in the words of the Agent Client Protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolKind {
@@ -19,7 +19,7 @@ pub enum ToolKind {
     Move,
     /// Searches for information.
     Search,
-    /// Runs commands or code. Where the arguments have a text `command`, a command line of this machine's shell, or a list
+    /// Runs commands or code. If the arguments have a text `command`, a command line of this machine's shell, or a list
     /// `argv`, a program and its arguments, the gate judges what that command would do.
     Execute,
     /// Reasons or plans, and has no effect.

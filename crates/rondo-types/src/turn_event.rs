@@ -16,7 +16,7 @@ pub const EVENT_SCHEMA_VERSION: u32 = 1;
 
 /// One event of a turn, the same for library listeners, `stream-json` and every other host.
 ///
-/// Serialises as one flat object: `type`, `session`, `turn`, `seq`, `at_ms`, then the body's fields.
+/// Serializes as one flat object: `type`, `session`, `turn`, `seq`, `at_ms`, then the body's fields.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TurnEvent {
     /// The session.
@@ -27,14 +27,14 @@ pub struct TurnEvent {
     pub seq: u64,
     /// When it happened.
     pub at: TimeMs,
-    /// What happened.
+    /// Content of the event.
     pub body: EventBody,
 }
 
 /// The type of an event, with its data.
 ///
 /// The first event of a turn is [`EventBody::Init`] and the last, however the turn ends, is
-/// [`EventBody::Result`]; where the turn is parked, the last event is [`EventBody::Parked`].
+/// [`EventBody::Result`]; if the turn is parked, the last event is [`EventBody::Parked`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum EventBody {
@@ -49,12 +49,12 @@ pub enum EventBody {
     RequestQueued,
     /// Text of the answer.
     TextDelta {
-        /// What to append.
+        /// Text to append.
         text: String,
     },
     /// Text of the reasoning.
     ReasoningDelta {
-        /// What to append.
+        /// Text to append.
         text: String,
     },
     /// The tools on offer changed, from the step under way on.
@@ -64,7 +64,7 @@ pub enum EventBody {
     },
     /// The model requested a tool call.
     ToolCallPending {
-        /// The call.
+        /// Id of the call.
         id: CallId,
         /// The tool.
         name: String,
@@ -73,14 +73,14 @@ pub enum EventBody {
     },
     /// The arguments were repaired before the call was checked.
     ArgumentsRepaired {
-        /// The call.
+        /// Id of the call.
         id: CallId,
         /// The changes, one line each.
         diff: Vec<String>,
     },
     /// An interceptor changed the arguments before the call was judged.
     ToolCallRewritten {
-        /// The call.
+        /// Id of the call.
         id: CallId,
         /// The interceptors that changed them, in order; never empty.
         by: Vec<String>,
@@ -89,16 +89,16 @@ pub enum EventBody {
     },
     /// The call needs approval.
     ApprovalRequested {
-        /// The call.
+        /// Id of the call.
         id: CallId,
         /// The question for the user.
         prompt: String,
     },
     /// The approver answered, or the question ended without an answer.
     ApprovalResolved {
-        /// The call.
+        /// Id of the call.
         id: CallId,
-        /// Whether it may run.
+        /// `true` if it may run.
         approved: bool,
         /// Why the call was denied; absent when it was approved.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,24 +116,24 @@ pub enum EventBody {
     QuestionAnswered {
         /// The question.
         question: QuestionId,
-        /// Who answered.
+        /// Author of the answer.
         actor: String,
     },
     /// The call runs.
     ToolCallStarted {
-        /// The call.
+        /// Id of the call.
         id: CallId,
     },
     /// Live output of a running call, for the user. The model reads only the result.
     ToolOutputDelta {
-        /// The call.
+        /// Id of the call.
         id: CallId,
-        /// What to append.
+        /// Text to append.
         text: String,
     },
     /// How far a running call is, for the user. A slow listener receives the latest only.
     ToolProgress {
-        /// The call.
+        /// Id of the call.
         id: CallId,
         /// How far it is.
         #[serde(flatten)]
@@ -141,19 +141,19 @@ pub enum EventBody {
     },
     /// The call ended.
     ToolCallFinished {
-        /// The call.
+        /// Id of the call.
         id: CallId,
-        /// Whether it succeeded.
+        /// `true` if it succeeded.
         ok: bool,
         /// The error's code; absent on success.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         code: Option<ToolErrorCode>,
-        /// What the model reads.
+        /// Result, as the model reads it.
         result: Value,
-        /// What the model reads after it: images, files and further texts, in order.
+        /// Blocks that the model reads after it: images, files and further texts, in order.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         blocks: Vec<BlockInfo>,
-        /// Whether the middle of the output was left out.
+        /// `true` if the middle of the output was left out.
         truncated: bool,
         /// The file that holds the whole output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -169,10 +169,10 @@ pub enum EventBody {
         /// The job that it started.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         job: Option<JobId>,
-        /// Whether the result holds text from outside, which the user did not write and did not choose to trust.
+        /// Set if the result holds text from outside, which the user did not write and did not choose to trust.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         from_outside: bool,
-        /// What the turns that it started have used.
+        /// Use by the turns that it started.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         used: Option<Used>,
     },
@@ -185,9 +185,9 @@ pub enum EventBody {
     /// session holds it, a replay leaves it out, and a slow listener may miss it. Deltas are not among these, and long
     /// texts are cut.
     ChildEvent {
-        /// The call.
+        /// Id of the call.
         id: CallId,
-        /// What happened, with the child's session, turn and number.
+        /// Event of the child, with its session, turn and number.
         event: Box<TurnEvent>,
     },
     /// A failed request is sent again after a wait.
@@ -221,7 +221,7 @@ pub enum EventBody {
     },
     /// A reply could not be used.
     ReplyRejected {
-        /// What was wrong.
+        /// Problem with the reply.
         reason: String,
     },
     /// A steering message was added to the conversation.
@@ -241,28 +241,28 @@ pub enum EventBody {
     },
     /// A call was started before a crash, and its end was not recorded.
     ToolCallInDoubt {
-        /// The call.
+        /// Id of the call.
         id: CallId,
         /// The tool.
         name: String,
-        /// What the resumed turn does about it.
+        /// Decision of the resumed turn.
         decision: InDoubtDecision,
-        /// Whether the call still runs, so that the turn waits for it and does not run it again.
+        /// Set if the call still runs, so that the turn waits for it and does not run it again.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         still_running: bool,
     },
-    /// The model is asked to summarise older messages, because the next request may not fit.
+    /// The model is asked to summarize older messages, because the next request may not fit.
     CompactionStarted {
         /// Messages that the summary will replace.
         messages: u32,
         /// The estimated size of the next request without the summary, in tokens.
         tokens: u64,
     },
-    /// Older messages were summarised, dropped or shortened to make room, or lost what the provider refuses to read.
+    /// Older messages were summarized, dropped or shortened to make room, or lost what the provider refuses to read.
     Compacted {
         /// Messages that were replaced, shortened or looked through.
         replaced: u32,
-        /// What was done with them.
+        /// Method of compaction.
         #[serde(default)]
         how: CompactionKind,
         /// The model that wrote the summary, `provider/model`; absent without a summary.
@@ -309,7 +309,7 @@ pub enum EventBody {
     },
     /// The turn waits for answers, and no process works on it: the last event until it is resumed.
     Parked {
-        /// What it waits for, in the order in which it was asked; never empty.
+        /// Questions that it waits for, in the order in which they were asked; never empty.
         questions: Vec<Question>,
     },
     /// The turn is over.
@@ -360,7 +360,7 @@ impl EventBody {
     }
 }
 
-/// What was done with older messages to make room.
+/// Method of making room among older messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CompactionKind {
@@ -373,7 +373,7 @@ pub enum CompactionKind {
     Cut,
     /// Their images and files were described in text, since the provider refused them.
     Described,
-    /// What only the provider that wrote it can read, such as sealed reasoning, was left out, since it was refused.
+    /// Content that only its provider can read, such as sealed reasoning, was left out, since it was refused.
     Unsealed,
 }
 
@@ -405,7 +405,7 @@ pub struct ResultEvent {
     /// The model that was active last, `provider/model`; absent when the host had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Whether the answer is partial: the turn stopped early, or the answer was cut off.
+    /// `true` if the answer is partial: the turn stopped early, or the answer was cut off.
     pub degraded: bool,
     /// The successful tool results of the turn, shortened.
     pub findings: Vec<Finding>,
@@ -413,7 +413,7 @@ pub struct ResultEvent {
     pub usage: crate::Usage,
     /// Cost of the turn in US dollars; null when the price is not known.
     pub cost_usd: Option<f64>,
-    /// What the turns that its calls started have used besides; absent where there were none.
+    /// Additional use by the turns that its calls started; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delegated: Option<Used>,
     /// Steps taken: model requests, without retries and fallbacks.

@@ -39,7 +39,7 @@ impl AddAssign for Usage {
     }
 }
 
-/// An amount of money in billionths of a US dollar. Serialises exactly, and is fine enough for the
+/// An amount of money in billionths of a US dollar. Serializes exactly, and is fine enough for the
 /// price of the cheapest token.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Hash, Serialize, Deserialize,

@@ -8,14 +8,14 @@ use std::future::poll_fn;
 use std::io::{self, Write};
 use std::pin::Pin;
 
-/// What may be received beyond the bound on what comes out: empty blocks make a body that is longer compressed.
+/// Bytes that may be received beyond the bound on the output: empty blocks make a compressed body longer.
 const OVERHEAD_MAX: usize = 1 << 20;
 
 /// The start of a body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Start {
     pub(crate) bytes: Vec<u8>,
-    /// Whether there is more.
+    /// Set if there is more.
     pub(crate) is_cut: bool,
 }
 
@@ -136,7 +136,7 @@ impl Decoder {
         self.out().is_full
     }
 
-    /// Returns what came out, without what the decoder still holds.
+    /// Returns the decoded bytes, without those that the decoder still holds.
     fn into_bytes(mut self) -> Vec<u8> {
         let out = match &mut self {
             Self::Plain(out) => out,

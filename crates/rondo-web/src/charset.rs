@@ -3,7 +3,7 @@
 use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use encoding_rs::Encoding;
 
-/// Where browsers look for what a page says of itself, in bytes.
+/// Bytes of a page in which browsers look for its declared encoding.
 const META_BYTES_MAX: usize = 1024;
 
 /// Decodes text. A byte order mark counts first, then the header, then what the page says of itself, then a guess.

@@ -1,6 +1,6 @@
-//! What a body is: HTML, a PDF, other text, or something else.
+//! Detection of a body's type: HTML, a PDF, other text, or something else.
 
-/// What is looked at where a server does not say what it sends, in bytes.
+/// Bytes that are inspected if a server does not send a type.
 const LOOKED_AT: usize = 4 << 10;
 /// Types that are text, besides those that begin with `text/`.
 const TEXTS: [&str; 10] = [
@@ -16,7 +16,7 @@ const TEXTS: [&str; 10] = [
     "application/x-sh",
 ];
 
-/// What a body is.
+/// Type of a body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Content {
     Html,
@@ -25,7 +25,7 @@ pub(crate) enum Content {
     Other,
 }
 
-/// Returns what a body is, by its type, or by its bytes if the type says nothing.
+/// Returns the kind of a body, by its type, or by its bytes if there is no type.
 pub(crate) fn content(content_type: Option<&str>, body: &[u8]) -> Content {
     let essence = content_type.and_then(|it| it.split(';').next());
     let essence = essence.unwrap_or_default().trim().to_ascii_lowercase();

@@ -17,14 +17,14 @@ use tokio_rustls::TlsConnector;
 /// How long one address may take to answer, so that there is time for the next one.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(8);
 
-/// What a connection can do.
+/// Operations of a connection.
 pub(crate) trait Io: Read + Write + Send + Unpin {}
 impl<I: Read + Write + Send + Unpin> Io for I {}
 
 /// A connection to a target.
 pub(crate) struct Dialled {
     pub(crate) io: Box<dyn Io>,
-    /// Whether a proxy passes the request on, which then names the address in full.
+    /// Set if a proxy passes the request on, which then names the address in full.
     pub(crate) is_forwarded: bool,
     /// `Proxy-Authorization` of the request.
     pub(crate) authorization: Option<HeaderValue>,

@@ -33,7 +33,7 @@ const HEAD_BYTES_MAX: usize = 64 << 10;
 const HEADERS_MAX: usize = 128;
 
 const AGENT: HeaderValue = HeaderValue::from_static(concat!("rondo/", env!("CARGO_PKG_VERSION")));
-/// What [`body`] can decompress.
+/// Encodings that [`body`] can decompress.
 const ENCODINGS: HeaderValue = HeaderValue::from_static("gzip, deflate");
 
 /// A client that reaches public hosts, and those that the user allows.
@@ -49,7 +49,7 @@ pub struct Egress {
     time_max: Duration,
 }
 
-/// What to ask for.
+/// Request to send.
 #[derive(Debug, Clone)]
 pub struct Ask<'a> {
     /// The address.
@@ -71,18 +71,18 @@ pub struct Page {
     pub content_type: Option<String>,
     /// The body, decompressed, up to its bound.
     pub body: Vec<u8>,
-    /// Whether there is more of it.
+    /// Set if there is more of it.
     pub is_cut: bool,
     /// `Content-Length`, which counts compressed bytes.
     pub length: Option<u64>,
 }
 
-/// What came of a request.
+/// Outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fetched {
     /// A page.
     Page(Page),
-    /// A redirect to another site, which was not followed: whoever allowed one host did not allow another.
+    /// A redirect to another site, which was not followed: permission for one host is none for another.
     Elsewhere {
         /// The address that it leads to.
         url: String,

@@ -10,7 +10,7 @@ pub enum WebError {
     Url {
         /// The text, shortened.
         text: String,
-        /// What is wrong with it.
+        /// Problem with the address.
         reason: String,
     },
     /// The host may not be reached.
@@ -18,7 +18,7 @@ pub enum WebError {
     Forbidden {
         /// The host.
         host: String,
-        /// Why.
+        /// Reason of the refusal.
         reason: String,
     },
     /// The name has no address.
@@ -32,7 +32,7 @@ pub enum WebError {
     Connection {
         /// The host.
         host: String,
-        /// Why.
+        /// Cause of the failure.
         #[source]
         source: Box<dyn Error + Send + Sync>,
     },

@@ -28,7 +28,7 @@ application/json;q=0.8, application/pdf;q=0.7, */*;q=0.1";
 /// Reads a page of the web: `web_fetch {url, offset?, whole?}`.
 ///
 /// The result is a line in brackets that says what it is, then the text: an article or a whole page as Markdown, a
-/// PDF's text, other text and JSON as they are. At most 100,000 bytes, from `offset` on. What is no text is named only.
+/// PDF's text, other text and JSON as they are. At most 100,000 bytes, from `offset` on. Other content is named only.
 /// The result is marked as from outside.
 #[derive(Debug)]
 pub struct WebFetch {

@@ -6,10 +6,10 @@
 //! themselves do not promise.
 //!
 //! # Layout
-//! - `target`: which addresses may be read; `net`, `dial`: connecting to them; [`Egress`]: one request with
-//!   its redirects; `body`, `charset`, `content`: what came back; `calls`: one call of a tool.
+//! - `target`: addresses that may be read; `net`, `dial`: connecting to them; [`Egress`]: one request with
+//!   its redirects; `body`, `charset`, `content`: its response; `calls`: one call of a tool.
 //! - [`reader`]: pages and PDFs as text, in a process of their own.
-//! - [`proxy`]: what commands in a sandbox reach by name; `unix`: a listener that another process passes on.
+//! - [`proxy`]: hosts that commands in a sandbox reach by name; `unix`: a listener that another process passes on.
 //! - [`WebFetch`]: the tool `web_fetch`. [`search`]: the tool `web_search`.
 #![warn(missing_docs)]
 

@@ -8,7 +8,7 @@ use tokio::net::TcpStream;
 /// The bound on addresses of one name.
 const ADDRESSES_MAX: usize = 32;
 
-/// Resolves names and opens connections. What it says is checked.
+/// Resolves names and opens connections. Its answers are checked.
 #[async_trait]
 pub trait Net: Send + Sync {
     /// Returns the addresses of a name.

@@ -1,7 +1,7 @@
 //! A proxy for commands in a sandbox: it reaches public hosts that are allowed by name, and nothing else.
 //!
 //! A command has a network of its own, with nothing in it but a listener that the command's starter put there and passed
-//! on over a socket of this process. What connects to it says which host it wants, as to any HTTP proxy. The name is
+//! on over a socket of this process. A client names the host it wants, as to any HTTP proxy. The name is
 //! checked, then each address that it resolves to, then the one that was connected to, as for pages.
 
 use crate::dial::{addresses, connect};
@@ -64,11 +64,11 @@ impl Drop for Directory {
 /// A request, as far as the proxy reads it.
 struct Head {
     target: Target,
-    /// What is sent on in its place; nothing for a tunnel.
+    /// Request to send in its place; `None` for a tunnel.
     forwarded: Option<Vec<u8>>,
 }
 
-/// Why a request is refused: the status, and a sentence for whoever reads the command's output.
+/// Why a request is refused: the status, and a sentence for the command's output.
 type Refused = (&'static str, String);
 
 impl HostProxy {
@@ -122,7 +122,7 @@ impl HostProxy {
         &self.socket
     }
 
-    /// Returns how many connections came about so far: what a command printed may be text from outside where it grew.
+    /// Returns how many connections came about so far: what a command printed may be text from outside if it grew.
     #[must_use]
     pub fn reached(&self) -> u64 {
         self.state.reached.load(Ordering::Relaxed)
@@ -198,7 +198,7 @@ async fn pass(mut client: TcpStream, state: Arc<State>) {
                 .await
         }
     };
-    // What followed the head is the command's already.
+    // The bytes behind the head are the command's already.
     if begun.is_ok() && server.write_all(&rest).await.is_ok() {
         let _ = copy_bidirectional(&mut client, &mut server).await;
     }
@@ -257,7 +257,7 @@ fn read(head: &[u8]) -> Result<Head, Refused> {
     let wrong = || {
         (
             "400 Bad Request",
-            "rondo: this is no request to a proxy".to_owned(),
+            "rondo: this is not a request to a proxy".to_owned(),
         )
     };
     let text = std::str::from_utf8(head).map_err(|_| wrong())?;

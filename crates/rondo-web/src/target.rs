@@ -7,7 +7,7 @@ use url::{Host, Url};
 
 /// The bound on a URL, in bytes.
 const URL_BYTES_MAX: usize = 8 << 10;
-/// What of a URL an error shows.
+/// Characters of a URL that an error shows.
 const SHOWN_CHARS_MAX: usize = 200;
 /// The ends of names that only mean something on this machine or in its network.
 const LOCAL_NAMES: [&str; 8] = [
@@ -43,7 +43,7 @@ impl AllowedHost {
             Some(rest) => (rest, true),
             None => (text.trim(), false),
         };
-        // A port that goes with no scheme, so that none is left out.
+        // A port that no scheme has by default, so that it is never left out.
         let url = Url::parse(&format!("ws://{name}"));
         let url = url.map_err(|err| wrong(&err.to_string()))?;
         let port = name
@@ -85,7 +85,7 @@ pub(crate) struct Target {
     pub(crate) port: u16,
     /// The IP address, if the host is one.
     pub(crate) literal: Option<IpAddr>,
-    /// Whether the user allows this host, wherever it leads.
+    /// Set if the user allows this host, wherever it leads.
     pub(crate) is_allowed: bool,
 }
 
@@ -94,8 +94,8 @@ impl Target {
     /// this check and for the request.
     ///
     /// # Errors
-    /// [`WebError::Url`] where it is none of `http` or `https`, or holds a user or a password, and
-    /// [`WebError::Forbidden`] where its host is not public.
+    /// [`WebError::Url`] if it is neither `http` nor `https`, or holds a user or a password, and
+    /// [`WebError::Forbidden`] if its host is not public.
     pub(crate) fn parse(text: &str, allowed: &[AllowedHost]) -> Result<Self, WebError> {
         let wrong = |reason: &str| WebError::Url {
             text: shortened(text),
@@ -108,7 +108,7 @@ impl Target {
         Self::check(url, allowed)
     }
 
-    /// Returns what a redirect leads to.
+    /// Returns the target of a redirect.
     ///
     /// # Errors
     /// As [`Target::parse`].
@@ -176,7 +176,7 @@ impl Target {
         })
     }
 
-    /// Returns whether another URL is of the same site: the same host, with or without `www.`.
+    /// Returns whether another URL belongs to the same site: the same host, with or without `www.`.
     pub(crate) fn is_same_site(&self, other: &Self) -> bool {
         let bare = |host: &str| host.strip_prefix("www.").unwrap_or(host).to_owned();
         bare(&self.host) == bare(&other.host)

@@ -23,7 +23,7 @@ pub(crate) async fn received_listener(stream: &UnixStream) -> io::Result<TcpList
         && [AddressFamily::INET, AddressFamily::INET6].contains(&sockopt::socket_domain(&socket)?)
         && sockopt::socket_acceptconn(&socket)?;
     if !is_tcp {
-        return Err(io::Error::other("it is no socket that listens"));
+        return Err(io::Error::other("it is not a listening socket"));
     }
     let listener = TcpListener::from(socket);
     listener.set_nonblocking(true)?;

@@ -25,7 +25,7 @@ pub(crate) struct Inner {
     pub(crate) listen: SocketAddr,
     pub(crate) endpoints: BTreeMap<String, Endpoint>,
     pub(crate) transport: Transport,
-    /// Where it listens, once it does.
+    /// Address of the listener, once it is known.
     pub(crate) address: watch::Sender<Option<SocketAddr>>,
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Inner {
 pub struct Endpoint {
     /// Checks its requests, and signs those to it.
     pub signer: Signer,
-    /// Where its replies are posted to.
+    /// Address for its replies.
     pub reply_url: String,
 }
 

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 
-/// The port that it listens at where nothing else is configured, of loopback alone.
+/// The port that it listens at if nothing else is configured, of loopback alone.
 const PORT: u16 = 7457;
 
-/// What the user says of the channel.
+/// Configuration of the channel.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Config {
@@ -27,7 +27,7 @@ struct Config {
 struct ConfiguredEndpoint {
     /// The environment variable that has the secret.
     secret_env: String,
-    /// Where replies are posted to.
+    /// Address for its replies.
     reply_url: String,
 }
 
@@ -62,7 +62,7 @@ fn endpoint(name: &str, configured: &ConfiguredEndpoint, env: &Env) -> Result<En
     let is_plain = |it: u8| it.is_ascii_alphanumeric() || it == b'-' || it == b'_';
     if name.is_empty() || name.len() > 60 || !name.bytes().all(is_plain) {
         let message =
-            format!("`{name}` is no name of a webhook: up to 60 letters, digits, `-` and `_`");
+            format!("`{name}` is not a webhook name: use up to 60 letters, digits, `-` and `_`");
         return Err(SetupError::new(SetupErrorKind::Config, message));
     }
     let variable = &configured.secret_env;
@@ -115,7 +115,11 @@ mod tests {
                 "whsec_AAAA",
                 "missing or wrong",
             ),
-            (table("a/b", "https://x.example/"), secret, "no name"),
+            (
+                table("a/b", "https://x.example/"),
+                secret,
+                "not a webhook name",
+            ),
             (table("ci", "file:///x"), secret, "not an http"),
             ("colour = 5".to_owned(), secret, "malformed"),
         ] {

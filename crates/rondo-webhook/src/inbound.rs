@@ -1,4 +1,4 @@
-//! What a signed request says.
+//! Content of a signed request.
 
 use crate::channel::chat;
 use rondo_hub::channel::{ChatKind, Inbound, InboundBody, Sender};
@@ -12,7 +12,7 @@ const TOPIC_BYTES_MAX: usize = 100;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Body {
-    /// What is said.
+    /// Text of the message.
     text: Option<String>,
     /// Which of the endpoint's conversations it belongs to.
     topic: Option<String>,
@@ -31,7 +31,7 @@ struct Answer {
 /// programs that send webhooks have a form of their own.
 ///
 /// # Errors
-/// What the sender is told.
+/// Answer to the sender.
 pub(crate) fn read(
     endpoint: &str,
     id: &str,
@@ -50,13 +50,13 @@ pub(crate) fn read(
             topic,
             answer: None,
         }) => (topic, said(text, false)),
-        // What a program passes on may hold what anybody wrote.
+        // A program may pass on text that anyone wrote.
         _ => (None, said(text.to_owned(), true)),
     };
     let is_topic =
         |it: &String| (1..=TOPIC_BYTES_MAX).contains(&it.len()) && !it.contains(char::is_control);
     if !topic.as_ref().is_none_or(is_topic) {
-        return Err("`topic` has to have 1 to 100 bytes");
+        return Err("`topic` must have 1 to 100 bytes");
     }
     if matches!(&body, InboundBody::Message { text, .. } if text.trim().is_empty()) {
         return Err("the message is empty");

@@ -5,7 +5,8 @@
 //!
 //! # Layout
 //! - [`Webhook`]: the channel; `config`: its table of the configuration.
-//! - [`Signer`]: signatures. `inbound`: what a request says. `listener`: taking requests. `outbound`: sending replies.
+//! - [`Signer`]: signatures. `inbound`: the content of a request. `listener`: taking requests. `outbound`: sending
+//!   replies.
 #![warn(missing_docs)]
 
 mod channel;

@@ -25,7 +25,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// Where endpoints are.
+/// Path of endpoints.
 const PATH: &str = "/hooks/";
 /// The bound on a body, in bytes.
 const BODY_BYTES_MAX: usize = 256 << 10;
@@ -51,11 +51,11 @@ const BODIES_BYTES_OF_ADDRESS_MAX: usize = BODIES_BYTES_MAX / 2;
 /// Requests a second, of all addresses and of each, good or not: they are counted before anything of them is looked at.
 const REQUESTS_MAX: u32 = 100;
 const REQUESTS_OF_ADDRESS_MAX: u32 = 50;
-/// How long requests may go on once the hub stops.
+/// How long requests may continue once the hub stops.
 const DRAIN: Duration = Duration::from_secs(5);
 /// How long a connection that lost its place may take to be told so.
 const DISPLACED_DRAIN: Duration = Duration::from_millis(250);
-/// What a request is told that cannot be held.
+/// Answer to a request for which there is no room.
 const CROWDED: &str = "too many requests are being received";
 
 struct Server {
@@ -79,7 +79,7 @@ pub(crate) async fn run(
     stop: CancellationToken,
 ) -> Result<(), ChannelError> {
     let failed = |error: std::io::Error| ChannelError::Failed {
-        message: format!("webhooks cannot be taken at {}: {error}", channel.listen),
+        message: format!("webhooks cannot be received at {}: {error}", channel.listen),
     };
     let bound = TcpListener::bind(channel.listen).await;
     let not_bound =
@@ -140,7 +140,7 @@ async fn converse(
     drop(timeout(drain, served).await);
 }
 
-/// What a request is answered with.
+/// Answer to a request.
 type Answer = Result<&'static str, (StatusCode, String)>;
 
 impl Server {
@@ -183,7 +183,7 @@ impl Server {
             return refuse(StatusCode::NOT_FOUND, "there is no such webhook");
         };
         if head.method != Method::POST {
-            return refuse(StatusCode::METHOD_NOT_ALLOWED, "webhooks are posted");
+            return refuse(StatusCode::METHOD_NOT_ALLOWED, "webhooks use POST");
         }
         let mut held = self.bodies.begin(sender);
         let reading = read_body(body, BODY_BYTES_MAX, |bytes| held.add(bytes));
@@ -199,7 +199,9 @@ impl Server {
                 StatusCode::PAYLOAD_TOO_LARGE,
                 "the body has more than 256 KiB",
             ),
-            BodyRefused::Broken => refuse(StatusCode::BAD_REQUEST, "the body did not arrive whole"),
+            BodyRefused::Broken => {
+                refuse(StatusCode::BAD_REQUEST, "the body did not arrive in full")
+            }
             BodyRefused::NoRoom => refuse(StatusCode::SERVICE_UNAVAILABLE, CROWDED),
         })?;
         let signed = signed(&head.headers);
@@ -215,7 +217,9 @@ impl Server {
             Ok(Taken::Duplicate) => Ok("known"),
             Ok(Taken::Dropped) => refuse(
                 StatusCode::FORBIDDEN,
-                &format!("`webhook:{name}` is no user of this hub, or may not do that"),
+                &format!(
+                    "`webhook:{name}` is not a user of this hub, or its role does not allow this"
+                ),
             ),
             Err(InboxError::Malformed { reason }) => refuse(StatusCode::BAD_REQUEST, &reason),
             Err(error @ InboxError::Full) => {
@@ -223,7 +227,7 @@ impl Server {
             }
             Err(InboxError::Later { reason }) => {
                 tracing::warn!(webhook = %name, "not taken: {reason}");
-                refuse(StatusCode::SERVICE_UNAVAILABLE, "it cannot be taken now")
+                refuse(StatusCode::SERVICE_UNAVAILABLE, "it cannot be accepted now")
             }
         }
     }

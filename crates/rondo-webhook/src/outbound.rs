@@ -16,15 +16,15 @@ use tokio::time::timeout;
 
 /// How long a receiver may take for its answer.
 const TIMEOUT: Duration = Duration::from_secs(20);
-/// The bound on what is read of an answer, so that its connection can be kept.
+/// The bound on the part of an answer that is read so that its connection can be kept.
 const ANSWER_BYTES_MAX: usize = 64 << 10;
 /// The longest wait that a receiver may ask for.
 const RETRY_AFTER_MAX: Duration = Duration::from_hours(24);
 
-/// What is posted.
+/// Body of a reply.
 #[derive(Serialize)]
 struct Body<'a> {
-    /// What kind of message it is.
+    /// Kind of message.
     #[serde(rename = "type")]
     kind: OutboxKind,
     /// Which of the endpoint's conversations it belongs to.
@@ -128,6 +128,6 @@ async fn drain(mut response: RawResponse) {
             left -= piece.len();
         }
     };
-    // What it says besides does not matter.
+    // The rest of the response does not matter.
     let _: Result<(), _> = timeout(TIMEOUT, read).await;
 }

@@ -9,7 +9,7 @@ use std::fmt;
 
 /// The replay window: how far a request's time may be from ours, in seconds. An older one is not taken.
 pub(crate) const TOLERANCE_SECONDS: u64 = 5 * 60;
-/// What a secret begins with.
+/// Prefix of a secret.
 const PREFIX: &str = "whsec_";
 /// The bounds on the key in a secret, in bytes.
 const KEY_BYTES_MIN: usize = 24;
@@ -36,10 +36,10 @@ pub struct Signed {
     pub signature: String,
 }
 
-/// Why a text is no secret. It does not contain the text.
+/// Why a text is not a secret. It does not contain the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "it is no secret of a webhook: `whsec_` and the base64 of 24 to 64 random bytes; `echo whsec_$(openssl rand -base64 32)` makes one"
+    "it is not a webhook secret: `whsec_` and the base64 of 24 to 64 random bytes; `echo whsec_$(openssl rand -base64 32)` makes one"
 )]
 pub struct SignatureError;
 
@@ -88,7 +88,7 @@ impl Signer {
     /// Checks a request. Signatures are compared in constant time.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// When the headers, the time or the signature are not valid.
     pub fn verify(&self, signed: &Signed, now_seconds: u64, body: &[u8]) -> Result<(), Rejected> {
         let is_id = (1..=ID_BYTES_MAX).contains(&signed.id.len())
             && signed

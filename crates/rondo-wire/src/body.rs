@@ -43,7 +43,7 @@ pub(crate) trait PayloadDecoder: Send {
         false
     }
 
-    /// Returns whether the reply may end with `[DONE]` where it stands.
+    /// Returns whether the reply may end with `[DONE]` where it is.
     fn done_may_end(&self) -> bool {
         true
     }
@@ -100,7 +100,7 @@ impl<P: PayloadDecoder> BodyReader<P> {
     }
 
     fn read_within(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
-        // What fits is read before the rest is refused, or else the cut would matter.
+        // The part that fits is read before the rest is refused, or else the cut would matter.
         let left = usize::try_from(self.bytes_max.saturating_sub(self.bytes)).unwrap_or(usize::MAX);
         let (bytes, beyond) = bytes.split_at_checked(left).unwrap_or((bytes, &[]));
         let read = u64::try_from(bytes.len()).unwrap_or(u64::MAX);
@@ -121,7 +121,7 @@ impl<P: PayloadDecoder> BodyReader<P> {
 impl<P: PayloadDecoder> Reader for BodyReader<P> {
     fn read(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let result = self.read_within(bytes, out);
-        // What follows the end is not looked at, so it cannot fail either.
+        // Bytes after the end are not looked at, so they cannot fail either.
         if self.payloads.ended() {
             Ok(())
         } else {

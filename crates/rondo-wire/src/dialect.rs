@@ -10,7 +10,7 @@ pub type Headers<'a> = dyn Fn(&str) -> Option<String> + 'a;
 
 /// A wire protocol.
 ///
-/// What has a default is as in OpenAI's API, which most servers follow.
+/// The default methods behave as OpenAI's API, which most servers follow.
 pub trait Dialect: Send + Sync {
     /// Returns its name in settings, profiles and origins, such as `openai-chat`.
     fn name(&self) -> &str;
@@ -32,7 +32,7 @@ pub trait Dialect: Send + Sync {
         "/models"
     }
 
-    /// Returns what the semantic conventions of OpenTelemetry call a request
+    /// Returns the name of a request in the semantic conventions of OpenTelemetry
     /// (`gen_ai.operation.name`).
     fn operation(&self) -> &'static str {
         "chat"
@@ -58,7 +58,7 @@ pub trait Dialect: Send + Sync {
 
     /// Encodes a request to the same bytes as [`Dialect::encode`], at the cost of what is new in
     /// it: takes what the conversation's latest request left in `prefix`, and leaves what the next
-    /// one can use. What does not fit is not used, so `prefix` may be of any conversation.
+    /// one can use. Parts that do not fit are not used, so `prefix` may be of any conversation.
     fn encode_onto(
         &self,
         prefix: &mut EncodedPrefix,
@@ -81,7 +81,7 @@ pub trait Dialect: Send + Sync {
 
 /// Decodes one body as its bytes arrive.
 ///
-/// Where the bytes are cut makes no difference to the events. After an error every further call
+/// The events do not depend on where the bytes are cut. After an error every further call
 /// returns the same error.
 pub trait Decoder: Send {
     /// Decodes more bytes and appends the events.
@@ -89,7 +89,7 @@ pub trait Decoder: Send {
     /// # Errors
     /// The provider reported a failure inside the body, the bytes are not the protocol
     /// ([`ErrorClass::Protocol`](rondo_types::ErrorClass::Protocol)), or a bound was passed
-    /// ([`ErrorClass::TooLarge`](rondo_types::ErrorClass::TooLarge)). Events before it stand.
+    /// ([`ErrorClass::TooLarge`](rondo_types::ErrorClass::TooLarge)). Events before it stay valid.
     fn push(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
 
     /// Ends the body and appends the last events: only here do tool calls become whole.
@@ -97,7 +97,7 @@ pub trait Decoder: Send {
     /// # Errors
     /// As [`Decoder::push`], and [`ErrorClass::Network`](rondo_types::ErrorClass::Network),
     /// retryable, when the body was cut, or when what it says of itself shows that events were lost
-    /// inside of it. A missing `[DONE]` after a finish reason is no cut.
+    /// inside of it. A missing `[DONE]` after a finish reason is not a cut.
     fn finish(&mut self, out: &mut Vec<ModelEvent>) -> Result<(), ModelError>;
 
     /// Returns whether the protocol's own end was read, so that the rest need not be awaited.
@@ -107,7 +107,7 @@ pub trait Decoder: Send {
     /// server that keeps it open does not make the reply any less whole.
     fn is_whole(&self) -> bool;
 
-    /// Ends a reply that [is whole](Decoder::is_whole) and whose body does not end: what stands
+    /// Ends a reply that [is whole](Decoder::is_whole) and whose body does not end: what is
     /// behind its last event is not looked at. Any other reply ends as by [`Decoder::finish`].
     ///
     /// # Errors

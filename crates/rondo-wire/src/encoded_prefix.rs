@@ -5,7 +5,7 @@
 //! long its history is. They are the bytes that a fresh encoding gives, which is also what the
 //! providers' prompt caches look for.
 //!
-//! How far the bytes stand depends on the dialect:
+//! How many of the bytes are final depends on the dialect:
 //! - `openai-chat`: to the last message that is not the user's, since messages of the user in a row become one.
 //! - `openai-responses`: to the last message.
 //! - `gemini`: to the last content of the model, since later messages may be joined to those behind it.
@@ -38,16 +38,16 @@ pub struct EncodedPrefix {
     mark: Mark,
 }
 
-/// What an encoder knows between two messages.
+/// State of an encoder between two messages.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Mark {
-    /// Whether the latest assistant message came from this dialect and provider.
+    /// Set if the latest assistant message came from this dialect and provider.
     pub(crate) own: bool,
     /// The notes so far.
     pub(crate) notes: Vec<LoweringNote>,
     /// Names of the tools that were called so far; `anthropic` only.
     pub(crate) tools: Vec<String>,
-    /// Whether a message was added before the first one; `anthropic` only.
+    /// Set if a message was added before the first one; `anthropic` only.
     pub(crate) opened: bool,
 }
 
@@ -72,7 +72,7 @@ impl EncodedPrefix {
         last.is_none_or(|message| message.strong_count() == 0)
     }
 
-    /// Drops what does not stand at the beginning of this request to this target, and returns how
+    /// Drops what is not at the beginning of this request to this target, and returns how
     /// many messages need no encoding.
     pub(crate) fn resume(&mut self, request: &ModelRequest, target: &Target) -> usize {
         let same = matches!(&self.target, Some((origin, quirks))
@@ -94,12 +94,12 @@ impl EncodedPrefix {
                 .all(|(kept, message)| kept.as_ptr() == Arc::as_ptr(message))
     }
 
-    /// Returns what the encoder knew where the kept bytes end.
+    /// Returns the encoder's state at the end of the kept bytes.
     pub(crate) fn mark(&self) -> Mark {
         self.mark.clone()
     }
 
-    /// Adds the elements of further messages, which stand as they are whatever comes after them.
+    /// Adds the elements of further messages, which stay the same whatever comes after them.
     pub(crate) fn settle(&mut self, more: &[Arc<Message>], elements: &[Json<'_>], mark: Mark) {
         self.messages.extend(more.iter().map(Arc::downgrade));
         self.mark = mark;
@@ -116,7 +116,7 @@ impl EncodedPrefix {
         self.list = joined(std::mem::take(&mut self.list), &more);
     }
 
-    /// Adds the elements of all messages from `from` on, where each message stands by itself.
+    /// Adds the elements of all messages from `from` on, where each message is encoded by itself.
     pub(crate) fn settle_all(
         &mut self,
         request: &ModelRequest,
@@ -160,7 +160,7 @@ impl EncodedPrefix {
     }
 }
 
-/// Appends in place where the request before was sent and dropped, and there is room; else to a copy. There is room for an
+/// Appends in place if the request before was sent and dropped, and there is room; else to a copy. There is room for an
 /// eighth more than is needed: to double it would hold as many unused bytes as used ones, for each conversation.
 fn joined(list: Bytes, more: &[u8]) -> Bytes {
     if list.is_empty() {

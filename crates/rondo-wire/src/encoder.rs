@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::marker::PhantomData;
 
-/// What a dialect accepts. The defaults are what nearly all providers accept.
+/// Rules of a dialect. The defaults fit nearly all providers.
 pub(crate) trait Rules {
     /// The names of tools: `^[A-Za-z0-9_-]{1,64}$`.
     const NAMES: NameRule = NameRule {
@@ -30,14 +30,14 @@ pub(crate) trait Rules {
 pub(crate) struct Encoder<'a, D> {
     pub(crate) target: &'a Target,
     pub(crate) notes: Notes,
-    /// Whether the latest assistant message came from this dialect and provider: then its ids and
+    /// Set if the latest assistant message came from this dialect and provider: then its ids and
     /// those of the results behind it are the provider's own.
     pub(crate) own: bool,
     dialect: PhantomData<D>,
 }
 
 impl<'a, D: Rules> Encoder<'a, D> {
-    /// Goes on behind the messages that are kept encoded.
+    /// Continues after the messages that are kept encoded.
     pub(crate) fn resumed(mark: Mark, target: &'a Target) -> Self {
         Self {
             target,
@@ -87,7 +87,7 @@ impl<'a, D: Rules> Encoder<'a, D> {
         None
     }
 
-    /// Notes that reasoning of this origin is left out.
+    /// Records that reasoning of this origin is left out.
     pub(crate) fn drop_reasoning(&mut self, origin: Option<&Origin>, is_own: bool) {
         let what = Lowering::ReasoningDropped;
         if is_own {
@@ -97,7 +97,7 @@ impl<'a, D: Rules> Encoder<'a, D> {
         }
     }
 
-    /// Notes that provider data is left out: for `cause` if this very model made it.
+    /// Records that provider data is left out: for `cause` if this very model made it.
     pub(crate) fn drop_opaque(&mut self, opaque: &Opaque, cause: LoweringCause) {
         let what = Lowering::OpaqueDropped;
         if self.is_own(opaque) {
@@ -108,13 +108,13 @@ impl<'a, D: Rules> Encoder<'a, D> {
         }
     }
 
-    /// Returns whether this very model made the data. What is signed or sealed goes back only there.
+    /// Returns whether this very model made the data. Signed or sealed data goes back only there.
     pub(crate) fn is_own(&self, opaque: &Opaque) -> bool {
         opaque.origin == self.target.origin
     }
 }
 
-/// Returns where media are: their address, or a `data:` URL that holds them.
+/// Returns the address of media, or a `data:` URL that holds them.
 pub(crate) fn address(media: &Media) -> Cow<'_, str> {
     match &media.source {
         MediaSource::Url(url) => Cow::Borrowed(url),

@@ -91,7 +91,7 @@ fn message(inner: &Value) -> String {
     let text = text
         .as_str()
         .map_or_else(|| text.to_string(), str::to_owned);
-    // OpenRouter says only that a provider failed; what that provider said stands beside it.
+    // OpenRouter says only that a provider failed; what that provider said is beside it.
     let text = match upstream(inner) {
         Some(raw) => format!("{text}: {raw}"),
         None => text,

@@ -12,13 +12,13 @@ const MESSAGE_BYTES_MAX: usize = 512;
 /// Bytes of a body that is not the protocol, in an error.
 const SUMMARY_BYTES_MAX: usize = 200;
 
-/// What stands before the delay in messages without `RetryInfo`.
+/// Text before the delay in messages without `RetryInfo`.
 const RETRY_TEXT: &str = "Please retry in ";
 
 /// How keys begin; a word that does is not repeated in an error.
 const KEY_PREFIXES: [&str; 7] = ["sk-", "sk_", "AIza", "gsk_", "xai-", "hf_", "AQ."];
 
-/// What may stand before a key.
+/// Characters that may be before a key.
 const KEY_BOUNDARIES: [char; 13] = [
     ' ', '\n', '\t', '"', '\'', '`', '=', ':', ',', '(', '[', '<', '/',
 ];
@@ -286,7 +286,7 @@ fn millis(text: &str, unit_ms: f64) -> Option<u64> {
     (number.is_finite() && number >= 0.0).then(|| (number * unit_ms).ceil() as u64)
 }
 
-/// Returns how long an error in Google's form asks to wait, also where it comes through an endpoint
+/// Returns how long an error in Google's form asks to wait, also if it comes through an endpoint
 /// of another protocol.
 pub(crate) fn body_delay_ms(error: &Value, message: &str) -> Option<u64> {
     retry_delay(error).or_else(|| retry_text(message))

@@ -11,7 +11,7 @@ const ID_CHARS: usize = 9;
 /// The alphabet of such an id.
 const ALPHABET: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What a wire accepts as the id of a call, in characters of `[A-Za-z0-9_-]`.
+/// Rule of a wire for the id of a call, in characters of `[A-Za-z0-9_-]`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct IdRule {
     pub(crate) chars_max: usize,

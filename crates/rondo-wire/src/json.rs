@@ -156,7 +156,7 @@ where
     Ok(list.map(|list| list.0))
 }
 
-/// Reads a field whose value counts as absent when it is no object.
+/// Reads a field whose value counts as absent when it is not an object.
 pub(crate) fn object<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,
@@ -168,7 +168,7 @@ where
     object.transpose().map_err(D::Error::custom)
 }
 
-/// Reads a field whose value counts as absent when it is of an unexpected type.
+/// Reads a field whose value counts as absent when it has an unexpected type.
 pub(crate) fn lenient<'de, D, T>(deserializer: D) -> Result<Option<T>, D::Error>
 where
     D: Deserializer<'de>,

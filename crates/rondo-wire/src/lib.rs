@@ -8,7 +8,7 @@
 //! - `dialect`, `target`, `bounds`, `lowering`: the public vocabulary.
 //! - `registry`: the dialects by their names. A new one is a folder, and a line there.
 //! - `framing`, `sse`, `scan`: split bodies into JSON payloads. The form of a body (stream, document,
-//!   array) is recognised by its content and not by headers, since gateways send wrong headers.
+//!   array) is recognized by its content and not by headers, since gateways send wrong headers.
 //! - `latch`: a decoder that failed or was finished stays so.
 //! - `body`: the decoder that all dialects share; each dialect adds a `PayloadDecoder` in its `decode`.
 //! - `json`: borrowed, tolerant JSON in both directions.

@@ -5,7 +5,7 @@ use rondo_types::{Media, Message, Opaque, Origin, Part, ToolResult};
 use serde::Serialize;
 use std::fmt;
 
-/// What a dialect changed because its wire cannot carry it.
+/// Change by a dialect, because its wire cannot carry the original.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lowering {
@@ -76,15 +76,15 @@ pub enum LoweringCause {
 /// texts and the names of media.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LoweringNote {
-    /// What was done.
+    /// The change.
     pub lowering: Lowering,
-    /// Why.
+    /// Reason of the change.
     pub cause: LoweringCause,
     /// The message's index in the transcript; absent when it is about the whole request.
     pub message: Option<usize>,
     /// The part's index in the message; absent when it is about the whole message.
     pub part: Option<usize>,
-    /// Where the part came from, where that is the cause and known: the dialect; of the same
+    /// Origin of the part, if that is the cause and known: the dialect; of the same
     /// dialect the provider; of the same provider the model.
     pub from: Option<String>,
 }
@@ -115,7 +115,7 @@ impl Lowering {
 }
 
 impl LoweringNote {
-    /// What orders notes: messages and their parts in turn, then what is about all of them.
+    /// Sort key of notes: messages and their parts in turn, then notes about all of them.
     pub(crate) fn place(&self) -> (usize, usize) {
         let or_last = |index: Option<usize>| index.unwrap_or(usize::MAX);
         (or_last(self.message), or_last(self.part))
@@ -123,7 +123,7 @@ impl LoweringNote {
 }
 
 impl Lowering {
-    /// The cause, where it is always the same one or nothing more is known.
+    /// The cause, if it is always the same one or nothing more is known.
     fn usual_cause(self) -> LoweringCause {
         match self {
             Self::ReasoningDropped | Self::OpaqueDropped => LoweringCause::Elsewhere,
@@ -151,13 +151,13 @@ impl LoweringCause {
             Self::Elsewhere => "it came from elsewhere",
             Self::NotTakenBack => "this provider takes none back",
             Self::NoPlace => "this protocol has no place for it",
-            Self::NotAnObject => "it is no JSON object",
+            Self::NotAnObject => "it is not a JSON object",
             Self::NotAllowed => "this protocol does not allow it",
             Self::Refused => "this model or provider refuses it",
             Self::Demanded => "this provider demands it",
             Self::NothingLeft => "nothing of it was left",
             Self::Outdated => "the transcript says something else",
-            Self::Unanswered => "what must stand behind it is not there",
+            Self::Unanswered => "the part that must follow it is missing",
         }
     }
 }
@@ -178,7 +178,7 @@ impl fmt::Display for LoweringNote {
     }
 }
 
-/// Returns whether both are of one dialect and provider: ids, and data that is not sealed, go back.
+/// Returns whether both have the same dialect and provider: ids, and data that is not sealed, go back.
 pub(crate) fn is_same_provider(one: &Origin, other: &Origin) -> bool {
     one.dialect == other.dialect && one.provider == other.provider
 }
@@ -224,7 +224,7 @@ pub(crate) struct Notes {
 }
 
 impl Notes {
-    /// Goes on from notes that were kept.
+    /// Continues from notes that were kept.
     pub(crate) fn resumed(list: Vec<LoweringNote>) -> Self {
         Self {
             list,
@@ -241,13 +241,13 @@ impl Notes {
         self.list.iter().take(count).cloned().collect()
     }
 
-    /// Says which message the next notes are about; absent for the whole request.
+    /// Sets the message of the next notes; absent for the whole request.
     pub(crate) fn enter(&mut self, message: Option<usize>) {
         self.message = message;
         self.part = None;
     }
 
-    /// Says which part of the message the next notes are about; absent for all of it.
+    /// Sets the part of the message of the next notes; absent for all of it.
     pub(crate) fn enter_part(&mut self, part: Option<usize>) {
         self.part = part;
     }
@@ -269,7 +269,7 @@ impl Notes {
         })
     }
 
-    /// Notes that a text stands for media, and returns the text.
+    /// Records that a text replaces media, and returns the text.
     pub(crate) fn media_as_text(&mut self, media: &Media) -> String {
         let cause = match media.is_well_formed() {
             true => LoweringCause::NoPlace,
@@ -283,7 +283,7 @@ impl Notes {
         self.push(lowering, cause, None);
     }
 
-    /// Notes that something came from elsewhere.
+    /// Records that something came from elsewhere.
     pub(crate) fn add_from(&mut self, what: Lowering, origin: Option<&Origin>, target: &Origin) {
         let from = origin.map(|origin| difference(origin, target));
         self.push(what, LoweringCause::Elsewhere, from);

@@ -2,17 +2,17 @@
 
 use std::borrow::Cow;
 
-/// What a wire accepts as the name of a tool.
+/// Rule of a wire for the name of a tool.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NameRule {
     /// Characters beside letters, digits, `_` and `-`.
     pub(crate) more_chars: &'static [char],
     pub(crate) chars_max: usize,
-    /// Whether the first character must be a letter or `_`.
+    /// Set if the first character must be a letter or `_`.
     pub(crate) starts_with_letter: bool,
 }
 
-/// What a call without a name is called.
+/// Name of a call without a name.
 const UNNAMED: &str = "unnamed";
 
 impl NameRule {

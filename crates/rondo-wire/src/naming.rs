@@ -16,7 +16,7 @@ pub(crate) struct Naming {
 }
 
 impl Naming {
-    /// Takes what an event says.
+    /// Takes an event.
     pub(crate) fn take(
         &mut self,
         id: Option<&Text<'_>>,

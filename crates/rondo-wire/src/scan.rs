@@ -1,4 +1,4 @@
-//! Finds where a JSON value ends, in pieces of any size.
+//! Search for the end of a JSON value, in pieces of any size.
 
 /// Finds the end of a JSON value by its brackets, over any number of pieces.
 ///

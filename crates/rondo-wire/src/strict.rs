@@ -64,7 +64,7 @@ const BOUNDS_OF_TYPES: [(&str, &[i64]); 2] = [
 /// Alternatives of all enumerations together.
 const ALTERNATIVES_MAX: usize = 1000;
 
-/// What a provider's strict mode takes.
+/// Rules of a provider's strict mode.
 struct Rules {
     constraints: bool,
     properties_max: usize,
@@ -86,7 +86,7 @@ impl Rules {
     }
 }
 
-/// What was counted of a schema.
+/// Counts of the parts of a schema.
 #[derive(Default)]
 struct Counts {
     properties: usize,
@@ -262,7 +262,7 @@ mod tests {
             json!({"$ref": "#"}),
             inner.clone(),
             nullable,
-            // Names of properties are no keywords.
+            // Names of properties are not keywords.
             json!({"type": "object", "properties": {"prefixItems": {"type": "string"}},
                 "required": ["prefixItems"], "additionalProperties": false}),
         ] {

@@ -11,15 +11,15 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Target {
     /// The dialect, provider and model. Opaque data goes back only where dialect and provider are
-    /// the same, and what may be signed or sealed only where the model is too.
+    /// the same, and what may be signed or sealed only if the model is too.
     pub origin: Origin,
     /// How this provider differs from its dialect.
     pub quirks: Quirks,
-    /// Whether to ask for a streamed reply. Decoding does not depend on it.
+    /// Ask for a streamed reply. Decoding does not depend on it.
     pub streaming: bool,
     /// Fields merged into the request body last: objects are merged, anything else is replaced.
     pub extra_body: Map<String, Value>,
-    /// Whether to offer the provider's own search of the web, where the dialect has one.
+    /// Offer the provider's own search of the web, if the dialect has one.
     pub web_search: bool,
     /// The tools on offer, whose names [`Quirks::lenient_tool_calls`] looks for.
     pub tools: Arc<Vec<ToolSpec>>,
@@ -59,7 +59,7 @@ pub struct Quirks {
     /// OpenAI chat: the value of `parallel_tool_calls`; absent sends nothing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parallel_tool_calls: Option<bool>,
-    /// OpenAI chat: send `""` where an assistant message has only tool calls.
+    /// OpenAI chat: send `""` if an assistant message has only tool calls.
     pub empty_content_instead_of_null: bool,
     /// OpenAI chat: call ids are nine characters of `[A-Za-z0-9]` (Mistral refuses others).
     pub nine_char_ids: bool,
@@ -67,7 +67,7 @@ pub struct Quirks {
     ///
     /// Only when no native call came: the first balanced
     /// `{"name": known tool, "arguments": {}}` of the answer, bare or as a fence that is the whole
-    /// answer. What follows the call is dropped, since a model that writes calls as text also
+    /// answer. Text after the call is dropped, since a model that writes calls as text also
     /// writes their results. Text is held back from the first `{` on.
     pub lenient_tool_calls: bool,
     /// Gemini: mark the first call of model turns from elsewhere so that the provider does not ask
@@ -98,12 +98,12 @@ impl MaxTokensField {
 /// A request as it goes on the wire.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Encoded<B = Vec<u8>> {
-    /// What follows the base URL: `/chat/completions` where base URLs end in `/v1`, and
+    /// Path after the base URL: `/chat/completions` if base URLs end in `/v1`, and
     /// `/v1beta/models/...` for Gemini, whose base URLs have no version. May hold a query.
     pub path: String,
     /// The JSON body: whole, or as the pieces that it is made of.
     pub body: B,
-    /// What was dropped or changed, in order.
+    /// Dropped or changed parts, in order.
     pub notes: Vec<LoweringNote>,
 }
 

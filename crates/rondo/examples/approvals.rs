@@ -38,7 +38,7 @@ pub(crate) async fn run(
         .build()?;
 
     let turn = agent.start("Tell ana@example.org that lunch is at one.");
-    // The questions end with whoever may ask: the agent, and the turn itself.
+    // The questions end with their possible senders: the agent, and the turn itself.
     drop(agent);
     let answers = async {
         while let Some(question) = questions.next().await {

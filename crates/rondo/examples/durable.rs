@@ -1,4 +1,4 @@
-//! Keeps a conversation in a file: started again, it goes on where it was, even within a turn.
+//! Keeps a conversation in a file: started again, it continues where it was, even within a turn.
 //!
 //! `cargo run -p rondo --features journal --example durable -- openai-chat http://127.0.0.1:8080/v1 any ./kept diary "My name is Ana."`
 

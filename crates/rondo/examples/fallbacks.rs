@@ -1,4 +1,4 @@
-//! Goes on with another model where the first one fails.
+//! Continues with another model if the first one fails.
 //!
 //! `cargo run -p rondo --example fallbacks -- \
 //!    openai-chat http://127.0.0.1:8080/v1 large openai-chat http://127.0.0.1:8081/v1 small`

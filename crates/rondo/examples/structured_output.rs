@@ -15,7 +15,7 @@ struct Appointment {
     title: String,
     /// As YYYY-MM-DD.
     date: String,
-    /// Absent where the message does not say.
+    /// Absent if the message does not say.
     place: Option<String>,
     attendees: Vec<String>,
 }

@@ -41,7 +41,7 @@
 //! |---|---|
 //! | ask once, or after other messages | [`Agent::run`], [`Agent::run_with_messages`], [`Agent::continue_from`] |
 //! | hold a conversation | [`Agent::session`] |
-//! | keep one, and go on with it in another process | feature `journal`: `Agent::open_session`, [`Session::resume`] |
+//! | keep one, and continue with it in another process | feature `journal`: `Agent::open_session`, [`Session::resume`] |
 //! | watch, stop or steer a turn | [`Agent::start`], which returns a [`Run`] |
 //! | get a value instead of text | [`Agent::run_typed`] |
 //! | add a function as a tool | [`tool()`] |
@@ -173,7 +173,7 @@
 //!     seen
 //! };
 //! let (end, seen) = tokio::join!(turn, watch);
-//! // It is parked where the approver answers `QuestionReply::Later`.
+//! // It is parked if the approver answers `QuestionReply::Later`.
 //! let outcome = end.outcome().ok_or("the turn waits for an answer")?;
 //!
 //! assert_eq!(outcome.text, r#"It is {"sum":42}."#);

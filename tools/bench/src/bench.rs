@@ -1,4 +1,4 @@
-//! What the program itself costs, next to a raw client in the same run.
+//! Cost of the program itself, next to a raw client in the same run.
 //!
 //! A scripted server in this process notes when each request arrives and when it is answered, so
 //! that a step gap is everything that a client does between the two, and the way there and back.
@@ -9,17 +9,17 @@
 //! - `program`: the programs that are measured.
 //! - `raw`: the raw client.
 //! - `server`: the scripted server.
-//! - `process`: what the system tells of a process.
-//! - `figures`: what was measured, and the table.
+//! - `process`: the system's figures of a process.
+//! - `figures`: the measured figures, and the table.
 //! - `decode`: how fast replies are decoded.
 //! - `local`: the embedded model.
-//! - `journal`: what the journal costs, next to a bare `fdatasync`.
+//! - `journal`: the cost of the journal, next to a bare `fdatasync`.
 //! - `policy`: how long a command is judged.
-//! - `sandbox`: what the sandbox costs a command.
-//! - `call`: what a command costs under its supervisor.
-//! - `python`: what a call into a live Python session costs.
-//! - `script`: what it costs to start a script, and to call a tool of it.
-//! - `screen`: what the full screen costs with a long session open.
+//! - `sandbox`: the cost of the sandbox for a command.
+//! - `call`: the cost of a command under its supervisor.
+//! - `python`: the cost of a call into a live Python session.
+//! - `script`: the cost of starting a script, and of calling a tool of it.
+//! - `screen`: the cost of the full screen with a long session open.
 
 mod call;
 mod decode;

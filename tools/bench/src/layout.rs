@@ -1,7 +1,7 @@
 //! Records which functions a run calls, for the linker to put side by side.
 //!
-//! The binary holds 19 MB of code, of which a turn runs 2.7 MB. Where a function is called for the
-//! first time, the system maps its page with those around it, up to 2 MB since Linux 6.18 where the
+//! The binary holds 19 MB of code, of which a turn runs 2.7 MB. If a function is called for the
+//! first time, the system maps its page with those around it, up to 2 MB since Linux 6.18 if the
 //! page cache holds large pieces: scattered, they made 11 MB of the process's memory. The list is
 //! sorted, so that a new one differs only where the program does.
 

@@ -1,4 +1,4 @@
-//! What the embedded model can do: questions with checked answers, run for real.
+//! Abilities of the embedded model: questions with checked answers, run for real.
 //!
 //! Each question is a `rondo ask` of its own in a fresh directory with known files, with the real
 //! loop and the real tools; the questions of a run share one prompt cache. Prompts and profile are tuned

@@ -1,4 +1,4 @@
-//! Real runs against a server that somebody else wrote, with answers that can be checked.
+//! Real runs against a server that others wrote, with answers that can be checked.
 //!
 //! Each job is run with streamed and with whole replies, in a fresh directory that holds known
 //! files. A small model may get some wrong: the table says which, and
@@ -20,9 +20,9 @@ use std::time::{Duration, Instant};
 
 /// How replies are asked for.
 const MODES: [(bool, &str); 2] = [(true, "streamed"), (false, "whole")];
-/// What a run may print.
+/// Bytes that a run may print.
 const OUTPUT_BYTES_MAX: u64 = 64 << 20;
-/// What a run is given past its own deadline before it counts as hanging.
+/// Time after a run's own deadline before it counts as hanging.
 const GRACE: Duration = Duration::from_secs(30);
 /// How often a running child is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(10);

@@ -52,7 +52,7 @@ pub(crate) struct Args {
     /// Runs what is in the corpus, and nothing new
     #[arg(long)]
     replay: bool,
-    /// Runs one command and says what came of it
+    /// Runs one command and reports its outcome
     #[arg(long, conflicts_with = "replay")]
     command: Option<String>,
     /// Judges and runs the attempts of `fuzz/corpus/gate/bypasses.toml`
@@ -65,7 +65,7 @@ pub(crate) struct Args {
     /// How many commands run in the sandbox
     #[arg(long, default_value_t = 10_000, requires = "confined")]
     commands: u64,
-    /// The number of the first of them: with `--seed`, a run goes on there
+    /// The number of the first of them: with `--seed`, a run continues there
     #[arg(long, default_value_t = 0, requires = "confined")]
     from: u64,
     /// Confines them without namespaces: findings that docs/sandbox.md names are none
@@ -160,7 +160,7 @@ fn run_short() -> Result<bool> {
 }
 
 /// Judges all that slipped past once, which must be asked about now, and runs what is judged
-/// read-only. Where commands cannot be confined, they are judged only.
+/// read-only. If commands cannot be confined, they are judged only.
 fn replay() -> Result<bool> {
     let mut tester = match Tester::new() {
         Ok(tester) => tester,
@@ -212,7 +212,7 @@ fn report(command: &str, effects: &[String]) {
     }
 }
 
-/// What came of a command.
+/// Outcome of a command.
 #[derive(Debug)]
 enum Outcome {
     Replied(Reply),
@@ -229,7 +229,7 @@ impl Outcome {
     }
 }
 
-/// A sandbox that is started again where a command broke it.
+/// A sandbox that is started again if a command broke it.
 struct Tester {
     sandbox: Sandbox,
 }
@@ -285,7 +285,7 @@ impl Tester {
     }
 }
 
-/// What a run came to.
+/// Totals of a run.
 #[derive(Default)]
 struct Totals {
     judged: u64,
@@ -294,7 +294,7 @@ struct Totals {
     findings: Vec<Finding>,
 }
 
-/// What commands are made of.
+/// Beginnings of commands.
 fn beginnings() -> Result<Vec<String>> {
     let mut seeds = corpus::seeds()?;
     let findings = corpus::findings()?;

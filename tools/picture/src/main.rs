@@ -18,7 +18,7 @@ use vt100::{Cell, Color};
 const SCALE: f32 = 18.0;
 /// Pixels around the screen.
 const MARGIN: usize = 8;
-/// The bound on what is drawn, in bytes.
+/// The bound on the drawn bytes.
 const INPUT_BYTES_MAX: u64 = 1 << 20;
 /// How much of its ink a faint letter keeps.
 const FAINT: f32 = 0.6;
@@ -34,7 +34,7 @@ const LIGHT: Ground = Ground {
     ink: [0x24, 0x26, 0x30],
 };
 
-/// The first sixteen colours of xterm.
+/// The first sixteen colors of xterm.
 const SIXTEEN: [Rgb; 16] = [
     [0x00, 0x00, 0x00],
     [0xcd, 0x00, 0x00],
@@ -61,7 +61,7 @@ const SIXTEEN: [Rgb; 16] = [
     about = "Draws what a terminal shows as a picture"
 )]
 struct Args {
-    /// Where the picture is written, as PNG
+    /// File to write the picture to, as PNG
     file: PathBuf,
     /// Columns of the terminal
     #[arg(long, default_value = "80")]
@@ -77,7 +77,7 @@ struct Args {
     fonts: PathBuf,
 }
 
-/// Colours where a terminal names none.
+/// Colors if a terminal names none.
 struct Ground {
     back: Rgb,
     ink: Rgb,
@@ -145,7 +145,7 @@ struct Picture {
     pixels: Vec<u8>,
 }
 
-/// Where a cell is drawn.
+/// Position of a cell.
 struct Place {
     left: usize,
     top: usize,
@@ -273,7 +273,7 @@ fn colour(colour: Color, default: Rgb) -> Rgb {
     }
 }
 
-/// Returns a colour of the table of 256: sixteen, a cube of six steps, and grey.
+/// Returns a color of the table of 256: sixteen, a cube of six steps, and gray.
 fn indexed(number: u8) -> Rgb {
     let step = |it: u8| if it == 0 { 0 } else { 55 + it * 40 };
     match number {

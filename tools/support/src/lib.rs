@@ -1,4 +1,4 @@
-//! What the developer tools share.
+//! Common parts of the developer tools.
 #![expect(
     clippy::print_stderr,
     reason = "a developer's command talks on the terminal"

@@ -1,4 +1,4 @@
-//! Where things are, and how cargo is called.
+//! Paths of the workspace, and calls of cargo.
 
 use anyhow::{Context, Result, bail};
 use std::ffi::OsStr;
@@ -30,7 +30,7 @@ pub fn cargo() -> Command {
     command
 }
 
-/// Returns where the binary is that was built for tests.
+/// Returns the path of the binary that was built for tests.
 pub fn debug_binary() -> PathBuf {
     target_dir().join("debug").join("rondo")
 }
@@ -45,7 +45,7 @@ pub fn release_binary() -> Result<PathBuf> {
 pub fn release_binary_with_symbols() -> Result<PathBuf> {
     let mut command = cargo();
     command.args(["rustc", "--release", "-p", "rondo-cli", "--bin", "rondo"]);
-    // For this one program: a change of the profile would build everything anew.
+    // For this one program: a change of the profile would build everything again.
     command.args(["--", "-Cstrip=none"]);
     succeed(command, "rondo with symbols")?;
     Ok(target_dir().join("release").join("rondo"))

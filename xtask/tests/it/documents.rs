@@ -1,4 +1,4 @@
-//! The documents: links and licences.
+//! The documents: links and licenses.
 
 use crate::tree;
 use std::collections::BTreeSet;
@@ -149,7 +149,7 @@ fn functions(path: &str) -> Vec<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Returns what stands between backticks.
+/// Returns the text between backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }

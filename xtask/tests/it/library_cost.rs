@@ -1,4 +1,4 @@
-//! What a user of the library compiles: the table in `docs/library.md` is what cargo says.
+//! Compile cost of the library for its users: the table in `docs/library.md` matches cargo's figures.
 
 use crate::tree;
 use std::collections::BTreeSet;

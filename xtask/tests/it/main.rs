@@ -1,4 +1,4 @@
-//! What the workspace promises about its own shape.
+//! Rules about the shape of the workspace.
 
 mod copies;
 mod dependencies;

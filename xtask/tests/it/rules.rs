@@ -82,7 +82,7 @@ const RULES: [Rule; 17] = [
         words: &["Command::new"],
         view: View::Code,
         only_in: &[],
-        // The program runs the user's editor and the programs of their clipboard, and asks their tmux what stands in the other
+        // The program runs the user's editor and the programs of their clipboard, and asks their tmux what is in the other
         // pane when they want that told; the runtime runs the user's own command for a key, and their pip, before there is any
         // agent. The sandbox tries itself. The build script asks for the C library's version.
         not_in: &[
@@ -423,8 +423,8 @@ fn hidden_environment_reads(path: &str, source: &str) -> Vec<String> {
 
 /// The words that begin a clause in the place of a name: "Who listens" instead of "The listener".
 const CLAUSE_WORDS: [&str; 5] = ["What", "Who", "Whoever", "Whether", "Where"];
-/// The bound on doc lines that begin with such a word, in 1,000 comment lines. It may only fall; the aim is 10.
-const CLAUSES_MAX: usize = 81;
+/// The bound on doc lines that begin with such a word, in 1,000 comment lines. It may only fall.
+const CLAUSES_MAX: usize = 5;
 
 #[test]
 fn few_doc_lines_begin_with_a_clause() {

@@ -36,7 +36,7 @@ pub(crate) fn line_of(text: &str, offset: usize) -> usize {
     text[..offset].matches('\n').count() + 1
 }
 
-/// Returns the offsets at which the word stands by itself.
+/// Returns the offsets at which the word occurs by itself.
 pub(crate) fn find_words(text: &str, word: &str) -> Vec<usize> {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let bounded = |outside: Option<char>, edge: Option<char>| {

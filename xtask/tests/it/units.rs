@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use std::process::Command;
 
 const UNIT: &str = "packaging/systemd/rondo-hub.service";
-/// What the unit starts, which is not there while it is verified.
+/// Program that the unit starts, which does not exist while it is verified.
 const PROGRAM: &str = "%h/.local/bin/rondo";
 
 #[test]

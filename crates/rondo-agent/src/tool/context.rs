@@ -83,13 +83,13 @@ impl ToolContext {
         self.call.progress.report(progress);
     }
 
-    /// Returns what an agent that the call starts may use of what is left to this turn.
+    /// Returns the allowance of an agent that the call starts, from the rest of this turn's.
     #[must_use]
     pub fn allowance(&self) -> Allowance {
         self.call.allowance
     }
 
-    /// Returns what puts questions to a person, through the agent's approver, and waits for the answer within the
+    /// Returns the asker for questions to a person, which uses the agent's approver and waits for the answer within the
     /// call's time.
     #[must_use]
     pub fn asker(&self) -> &Asker {

@@ -44,10 +44,10 @@ pub struct NoArgs {}
 ///   the fields of `A` describe the arguments.
 /// - `A` is a struct with named fields ([`NoArgs`] for a tool without arguments). Its JSON Schema is
 ///   sent with inlined subschemas; only recursive types keep references.
-/// - The model reads the output: as text if it serialises to a string, as JSON otherwise, with the
+/// - The model reads the output: as text if it serializes to a string, as JSON otherwise, with the
 ///   middle cut out past 256 KiB.
 /// - An error becomes a result with code `failed`, with the message and its causes, which the model
-///   reads; the turn goes on. So do wrong arguments (`invalid_args`) and panics (`internal`).
+///   reads; the turn continues. So do wrong arguments (`invalid_args`) and panics (`internal`).
 ///
 /// By default a tool counts as one with effects, runs alone, and is never run again after a crash.
 /// [`FnTool::read_only`] and the other methods of [`FnTool`] change that.
@@ -182,15 +182,15 @@ impl FnTool {
         self
     }
 
-    /// Says what its calls do, for hosts to show them by and for the gate. A tool that runs commands or changes files
-    /// is judged like a built-in one ([`ToolKind::changes_machine`]).
+    /// Sets the kind of its calls, by which hosts show them and the gate judges them. A tool that runs commands or
+    /// changes files is judged like a built-in one ([`ToolKind::changes_machine`]).
     #[must_use]
     pub fn kind(mut self, kind: ToolKind) -> Self {
         self.spec.kind = kind;
         self
     }
 
-    /// Says what else is known of its effects.
+    /// Declares further effects of the tool.
     #[must_use]
     pub fn hints(mut self, hints: ToolHints) -> Self {
         self.spec.hints = hints;

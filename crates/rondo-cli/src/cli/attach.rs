@@ -22,7 +22,7 @@ pub(crate) struct AttachArgs {
 }
 
 impl AttachArgs {
-    /// Returns what is printed on standard output.
+    /// Returns the format of standard output.
     pub(crate) fn format(&self) -> OutputFormat {
         match self.json {
             true => OutputFormat::Json,

@@ -73,14 +73,14 @@ pub(crate) enum OutboxCommand {
     },
 }
 
-/// Show the timed work of chats
+/// Show the scheduled jobs of chats
 #[derive(Debug, Args)]
 pub(crate) struct CronArgs {
     #[command(subcommand)]
     pub(crate) command: CronCommand,
 }
 
-/// Actions on timed work.
+/// Actions on scheduled jobs.
 #[derive(Debug, Subcommand)]
 #[command(defer = true)]
 pub(crate) enum CronCommand {

@@ -6,7 +6,7 @@ use rondo_types::units::counted;
 use std::collections::VecDeque;
 use std::ffi::{OsStr, OsString};
 
-/// How alike a word and a command's name are at least, from 0 to 1, where one is taken for the other.
+/// How alike a word and a command's name are at least, from 0 to 1, if one is taken for the other.
 /// `hello` and `help` are less alike than this, `complete` and `completion` more.
 const LIKENESS_MIN: f64 = 0.87;
 /// Words that name a part of Rondo but not a command, and the command that deals with it. A bare word of these is not a
@@ -50,16 +50,16 @@ const NOUNS: [(&str, &str); 34] = [
 /// Letters of a word that is taken for a command's name with one letter wrong.
 const LETTERS_MIN: usize = 3;
 
-/// Where the line was typed.
+/// Streams of the command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Streams {
-    /// What standard input is.
+    /// Kind of standard input.
     pub(crate) stdin: Stdin,
-    /// Whether standard output and standard error are terminals.
+    /// Set if standard output and standard error are terminals.
     pub(crate) terminal: bool,
 }
 
-/// What standard input is.
+/// Kind of standard input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stdin {
     /// A terminal.
@@ -70,14 +70,14 @@ pub(crate) enum Stdin {
     Something,
 }
 
-/// What is to be done with a line.
+/// Meaning of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     /// Its arguments, a command among them, and whether the command was typed.
     Parse {
         /// The program's name first.
         args: Vec<OsString>,
-        /// Whether the command was not typed.
+        /// Set if the command was not typed.
         implied: bool,
     },
     /// No arguments: the usage is shown.
@@ -86,14 +86,14 @@ pub(crate) enum Line {
     Version,
     /// It looks like a mistake, and is not sent to a model.
     Refuse {
-        /// What failed.
+        /// Description of the mistake.
         message: String,
-        /// What the user can do.
+        /// Suggestion for the user.
         hint: String,
     },
 }
 
-/// Decides what a line means. Every line that names a command first is left as it is.
+/// Parses a command line. A line that names a command first is left as it is.
 ///
 /// `cli` is the program's own, which takes a while to make; nothing is built of it here.
 pub(crate) fn read(cli: &Command, args: Vec<OsString>, streams: Streams) -> Line {
@@ -155,7 +155,7 @@ fn implied(args: Vec<OsString>, command: &str) -> Line {
     }
 }
 
-/// Puts the options that stand before a command behind it, where it looks for them.
+/// Puts the options that are before a command behind it, where it looks for them.
 fn moved(cli: &Command, args: Vec<OsString>, at: usize) -> Vec<OsString> {
     let mut end = at;
     let mut command = cli;
@@ -180,14 +180,14 @@ fn command_named<'a>(command: &'a Command, word: Option<&OsString>) -> Option<&'
         .find(|it| it.get_name() == word || it.get_all_aliases().any(|alias| alias == word))
 }
 
-/// What stands before the first word.
+/// Options before the first word.
 struct Scan {
     found: Found,
-    /// Whether `--` stands before the word: then it is a question's.
+    /// Set if `--` is before the word: then it is a question's.
     literal: bool,
-    /// Whether all options are those that every command takes.
+    /// Set if all options are those that every command takes.
     only_global: bool,
-    /// Whether all options are those of the prompt.
+    /// Set if all options are those of the prompt.
     fits_repl: bool,
 }
 
@@ -259,7 +259,7 @@ impl Scan {
     }
 }
 
-/// What an argument that begins with a dash is.
+/// Meaning of an argument that begins with a dash.
 enum Seen {
     Help,
     Unknown,
@@ -391,7 +391,7 @@ fn mistaken(cli: &Command, words: &[OsString], literal: bool) -> Option<Line> {
     (!guesses.is_empty()).then(|| refused(first, &guesses, &texts))
 }
 
-/// Commands that are named where several may have been meant.
+/// Commands that are named if several may have been meant.
 const GUESSES_MAX: usize = 4;
 
 fn refused(first: &str, guesses: &[String], words: &[&str]) -> Line {

@@ -53,7 +53,7 @@ pub(crate) enum MemoryCommand {
         /// Text of the memory
         #[arg(value_name = "TEXT", required = true)]
         text: Vec<String>,
-        /// Where the memory applies
+        /// Scope of the memory
         #[arg(long, value_name = "SCOPE", default_value = "user")]
         scope: ScopeName,
     },

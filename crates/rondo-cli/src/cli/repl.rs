@@ -11,7 +11,7 @@ pub(crate) struct ReplArgs {
     /// First line, as if typed at the prompt
     #[arg(value_name = "PROMPT")]
     pub(crate) prompt: Vec<String>,
-    /// Whether the command was not typed; the prompt then shows a short introduction.
+    /// Set if the command was not typed; the prompt then shows a short introduction.
     #[arg(skip)]
     pub(crate) implied: bool,
     #[command(flatten)]

@@ -57,7 +57,7 @@ pub(crate) struct ChangeArgs {
     pub(crate) script: Option<String>,
 }
 
-/// Where tool results come from.
+/// Source of tool results.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ToolResults {
     /// The recorded results

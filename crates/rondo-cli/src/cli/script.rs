@@ -27,7 +27,7 @@ pub(crate) struct RunArgs {
 }
 
 impl RunArgs {
-    /// Returns what the flags set, and what they were of.
+    /// Returns the settings of the flags, with the flag that each is from.
     pub(crate) fn into_layer(self) -> Layer {
         let asked = AskArgs {
             turn: self.turn,

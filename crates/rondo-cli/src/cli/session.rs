@@ -117,7 +117,7 @@ fn parse_bytes(text: &str) -> Result<u64, String> {
         .map_err(|_| "bytes are written like `500MB`")?;
     number
         .checked_mul(factor)
-        .ok_or_else(|| "that is more than there can be".to_owned())
+        .ok_or_else(|| "the number is too large".to_owned())
 }
 
 #[cfg(test)]

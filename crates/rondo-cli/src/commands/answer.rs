@@ -1,4 +1,4 @@
-//! `rondo answer`: answers a question that a session waits with, and lets the session go on.
+//! `rondo answer`: answers a question that a session waits with, and lets the session continue.
 
 use super::ask::{self, AskCommand, AskMode};
 use super::editor;
@@ -52,13 +52,13 @@ pub(super) fn run(
     }))
 }
 
-/// Keeps the answer, and returns the session if it can go on; none if another process goes on with it.
+/// Keeps the answer, and returns the session if it can continue; `None` if another process continues it.
 fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<Option<String>> {
     let settings = Settings::load(env.clone(), current_dir()?, Layer::default(), output)?;
     let mut parked = Parked::find(&settings, &args.waiting)?;
     if parked.is_answered {
         output.note(&format!(
-            "session `{}` was answered before, and goes on with that answer",
+            "session `{}` was already answered and continues with that answer",
             parked.session
         ));
     } else {
@@ -76,7 +76,7 @@ fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<Option<Stri
         if runtime.block_on(parked.is_taken(&question))? {
             let session = &parked.session;
             output.note(&format!(
-                "the process that runs session `{session}` goes on with the answer"
+                "the process that runs session `{session}` continues with the answer"
             ));
             return Ok(None);
         }
@@ -97,12 +97,12 @@ fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<Option<Stri
             return Ok(Some(session));
         }
         output.note(&format!(
-            "the answer is kept, and holds from the next turn of session `{session}` on"
+            "the answer is saved and applies from the next turn of session `{session}`"
         ));
         return Ok(None);
     }
     let waits = format!(
-        "the answer is kept, and session `{session}` {}",
+        "the answer is saved; session `{session}` {}",
         ask::waiting(&parked.open)
     );
     Err(CliError::new(Exit::Parked, waits))
@@ -132,9 +132,10 @@ fn remembered(
         None => return Ok(None),
     };
     if !isatty(io::stdin()) {
-        let message = "there is no terminal to show the change of your rules on";
+        let message = "the change to your rules cannot be shown without a terminal";
         let hint =
-            "`a` in place of `f`, or `x` in place of `fx`, allows it in this session".to_owned();
+            "to allow it in this session only, use `a` instead of `f`, or `x` instead of `fx`"
+                .to_owned();
         return Err(CliError::new(Exit::ApprovalNeeded, message).hint(hint));
     }
     let change = policy.with(&grant)?;
@@ -145,7 +146,7 @@ fn remembered(
     if !(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes")) {
         return Err(CliError::new(
             Exit::ApprovalNeeded,
-            "nothing is written or answered",
+            "nothing was written, and the question stays open",
         ));
     }
     change.save()?;
@@ -168,7 +169,7 @@ fn chosen<'a>(parked: &'a Parked, words: &'a [String]) -> Result<(&'a Question, 
     };
     found.map(|it| (it, word.as_str())).ok_or_else(|| {
         let message = match name {
-            Some(name) => format!("no open question is named `{name}`; these are:"),
+            Some(name) => format!("there is no open question `{name}`; the open questions are:"),
             None => "several questions are open:".to_owned(),
         };
         let hint = format!("`rondo answer {} QUESTION y`", parked.session);
@@ -194,7 +195,7 @@ fn value(
         json => read_arguments(json)?,
     };
     if reason.is_some() {
-        let message = "`--reason` goes with the answer `n`";
+        let message = "`--reason` requires the answer `n`";
         return Err(CliError::new(Exit::Usage, message));
     }
     let is_value = matches!(value, AnswerValue::Value { .. });
@@ -211,10 +212,12 @@ fn value(
 
 fn takes_no_value(kind: &QuestionKind) -> Option<&'static str> {
     match kind {
-        QuestionKind::Repeat => Some("a call that was cut off runs again as it was, or not at all"),
-        QuestionKind::Permission => Some("the running call may do that, or may not"),
-        QuestionKind::Trust => Some("what the folder brings may be used, or may not"),
-        QuestionKind::Budget => Some("the turn goes on beyond the budget, or ends"),
+        QuestionKind::Repeat => {
+            Some("a call that was cut off can only run again unchanged, or not at all")
+        }
+        QuestionKind::Permission => Some("this question of a running call takes only yes or no"),
+        QuestionKind::Trust => Some("a question about trust takes only yes or no"),
+        QuestionKind::Budget => Some("a question about a budget takes only yes or no"),
         _ => None,
     }
 }
@@ -223,14 +226,14 @@ fn read_arguments(json: &str) -> Result<AnswerValue> {
     match serde_json::from_str(json) {
         Ok(value @ Value::Object(_)) => Ok(AnswerValue::value(value)),
         _ => {
-            let message = format!("`{json}` is no answer");
-            let hint = "answer with `y`, `n`, `edit`, `a` or `x` where the question offers it, or the arguments to run the call with, as a JSON object";
+            let message = format!("`{json}` is not an answer");
+            let hint = "answer with `y`, `n`, `edit`, `a` or `x` if the question offers it, or a JSON object with the arguments to run the call with";
             Err(CliError::new(Exit::Usage, message).hint(hint))
         }
     }
 }
 
-/// Has the user change the arguments of a call in their editor.
+/// Lets the user change the arguments of a call in their editor.
 fn edited(arguments: &Value, env: &Env) -> Result<AnswerValue> {
     let failed = |err: std::io::Error| {
         let context = "failed to open the arguments in an editor";

@@ -121,7 +121,7 @@ impl Listener {
                 biased;
                 stop = signals.next() => {
                     self.end_row()?;
-                    self.output.note("the turn goes on in the background");
+                    self.output.note("the turn continues in the background");
                     return Ok(Exit::of_stop(stop));
                 }
                 update = updates.next() => self.show(update?.body)?,
@@ -134,7 +134,7 @@ impl Listener {
         }
     }
 
-    /// Shows what happened so far in the latest turn.
+    /// Shows the latest turn up to now.
     async fn show_latest_turn(&mut self, updates: &mut Subscription) -> Result<()> {
         let mut turn = Vec::new();
         while let Some(update) = updates.next_of_past().await? {
@@ -211,11 +211,12 @@ impl Listener {
     fn nobody_works(&self, state: SessionState) -> CliError {
         let session = self.session.id();
         if state == SessionState::CutOff {
-            let message = format!("no process works on session `{session}`: its turn was cut off");
-            let hint = format!("`rondo resume {session}` carries it on");
+            let message =
+                format!("no process is running session `{session}`: its turn was cut off");
+            let hint = format!("`rondo resume {session}` resumes it");
             return CliError::new(Exit::Error, message).hint(hint);
         }
-        let message = format!("nothing was asked in session `{session}` yet");
+        let message = format!("session `{session}` has no turn yet");
         CliError::new(Exit::NoSession, message)
     }
 }

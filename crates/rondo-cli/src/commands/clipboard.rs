@@ -1,4 +1,4 @@
-//! The clipboard of the user's desktop, by the programs that have it. Where there is no desktop, none of them is run.
+//! The clipboard of the user's desktop, by the programs that have it. If there is no desktop, none of them is run.
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
@@ -61,7 +61,7 @@ async fn give(mut child: Child, text: &str) -> io::Result<bool> {
     Ok(child.wait().await?.success())
 }
 
-/// Reads an image from there; none where there is none.
+/// Reads an image from there; none if there is none.
 ///
 /// # Errors
 /// When no program can look, or the image is too large.
@@ -81,7 +81,7 @@ pub(crate) async fn image(env: &Env) -> Result<Option<Vec<u8>>> {
     match has_looked {
         true => Ok(None),
         false => {
-            let message = "there is no program here that reads images from the clipboard";
+            let message = "found no program that reads images from the clipboard";
             Err(CliError::new(Exit::Input, message).hint(
                 "install `wl-paste`, `xclip` or `pngpaste`, or paste the path of the image's file",
             ))

@@ -116,7 +116,7 @@ fn get(settings: &Settings, name: &str) -> Result<String> {
     }
 }
 
-/// Has the user edit their file, and checks it afterwards.
+/// Lets the user edit their file, and checks it afterwards.
 fn edit(env: &Env) -> Result<Exit> {
     let paths = Paths::find(env)?;
     let path = paths.user_config();

@@ -1,4 +1,4 @@
-//! `rondo context`: what a session's model reads, and how much of its context that takes.
+//! `rondo context`: the text that a session's model reads, and how much of its context that takes.
 
 use super::report::{current_dir, write_failed};
 use crate::cli::{ContextArgs, ContextCommand};
@@ -34,7 +34,7 @@ pub(super) fn run(args: &ContextArgs, env: Env, output: &Output) -> Result<Exit>
     let store = sessions::open_to_read(&settings)?;
     let info = sessions::find(&store, session)?;
     let sizes = ContextSizes::of(&store, &info)?.ok_or_else(|| {
-        let message = format!("session `{}` has asked no model yet", info.id);
+        let message = format!("session `{}` has sent no request to a model yet", info.id);
         CliError::new(Exit::Input, message)
     })?;
     let parts = parts(&sizes);
@@ -102,7 +102,7 @@ fn table(sizes: &ContextSizes, parts: &[Part]) -> String {
         ),
         None => writeln!(
             text,
-            "\nThe provider did not count; tokens are estimates of four bytes each."
+            "\nThe provider did not report token counts; these are estimates at four bytes per token."
         ),
     };
     text

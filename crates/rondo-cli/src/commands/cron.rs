@@ -1,4 +1,4 @@
-//! `rondo cron`: the timed work of chats, also while the gateway runs.
+//! `rondo cron`: the scheduled jobs of chats, also while the gateway runs.
 
 use super::report::{current_dir, write_failed};
 use crate::cli::{CronArgs, CronCommand};
@@ -56,7 +56,7 @@ fn list(jobs: &[Job]) -> String {
         );
     }
     match text.is_empty() {
-        true => "no timed work is set up\n".to_owned(),
+        true => "no scheduled jobs\n".to_owned(),
         false => text,
     }
 }

@@ -109,7 +109,7 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> u8 {
     started(cli.command, env, (color, cli.verbose), format, &output).code()
 }
 
-/// Returns what is logged. Nobody watches a gateway's terminal, so its log has its warnings.
+/// Returns the log's filter. A gateway's terminal is not watched, so its log has its warnings.
 fn logged(cli: &Cli) -> log::Logged {
     let verbose = cli.verbose;
     match &cli.command {
@@ -130,12 +130,12 @@ fn deadline(command: &Command, env: &Env) -> Option<Duration> {
     let turn = match command {
         Command::Ask(args) => &args.turn,
         Command::Run(args) => &args.turn,
-        // A turn that goes on has the deadline that it began with; this one is of the process.
+        // A turn that continues has the deadline that it began with; this one bounds the process.
         Command::Resume(args) => return args.options.deadline.map(|it| it.0),
         Command::Answer(args) => return args.options.deadline.map(|it| it.0),
         _ => return None,
     };
-    // A text that is no time is reported with the other settings.
+    // A text that is not a time is reported with the other settings.
     let of_env = || env.get("RONDO_DEADLINE")?.parse::<TimeSpan>().ok();
     turn.deadline.or_else(of_env).map(|it| it.0)
 }
@@ -258,7 +258,7 @@ fn may_be_a_question(err: &clap::Error, args: &[OsString]) -> bool {
 }
 
 /// Looks for the output format before the arguments are parsed, so that even a usage error ends in
-/// a `result` object where one is expected.
+/// a `result` object if one is expected.
 fn announced_format(args: &[OsString], env: &Env) -> OutputFormat {
     let words: Vec<&str> = args.iter().filter_map(|arg| arg.to_str()).collect();
     if !matches!(
@@ -291,7 +291,7 @@ fn format_of(args: &[OsString], env: &Env) -> OutputFormat {
         .unwrap_or(OutputFormat::Text)
 }
 
-/// Returns the command, which may stand behind flags that every command takes.
+/// Returns the command, which may follow flags that every command takes.
 fn first_command<'a>(words: &[&'a str]) -> Option<&'a str> {
     let mut rest = words.iter().skip(1);
     while let Some(word) = rest.next() {

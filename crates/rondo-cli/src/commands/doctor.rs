@@ -35,10 +35,10 @@ use std::time::Duration;
 
 /// How long each request of a probe may take.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(60);
-/// What commands are run by.
+/// Shells that run commands.
 const BASH: [&str; 3] = ["/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"];
 
-/// Runs the command: checks that need no network, and a probe where one is asked for.
+/// Runs the command: checks that need no network, and a probe if one is asked for.
 pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> {
     let flags = Layer {
         model: args.model.clone(),
@@ -110,7 +110,7 @@ fn check_here(settings: &Settings, report: &mut Report) {
         "absent, which is fine"
     };
     if report.failed {
-        report.info("configuration", "going on without what is broken");
+        report.info("configuration", "invalid; checking the rest without it");
     } else {
         report.good(
             "configuration",
@@ -142,7 +142,7 @@ fn check_here(settings: &Settings, report: &mut Report) {
         Ok(said) if confined::is_full() => report.good("sandbox", &said),
         Ok(said) => report.info("sandbox", &said),
         Err(reason) => {
-            let said = format!("not here, also not around commands that only look: {reason}");
+            let said = format!("not available, not even for read-only commands: {reason}");
             report.info("sandbox", &said);
         }
     }
@@ -162,7 +162,7 @@ fn check_chosen_folders(settings: &Settings, report: &mut Report) {
             }
             _ => {
                 let detail = format!(
-                    "{folder}: without effect here, other settings or the system do not allow it"
+                    "{folder}: no effect here: other settings or the system do not allow it"
                 );
                 report.info("sandboxed folder", &detail);
             }
@@ -182,7 +182,7 @@ fn check_profile(target: Option<&ModelTarget>, settings: &Settings, report: &mut
     }
 }
 
-/// Writes to a directory, or where it is missing to the nearest one above it: permissions do not say
+/// Writes to a directory, or if it is missing to the nearest one above it: permissions do not say
 /// whether that works, on a full or a read-only disk, and for the superuser.
 fn check_directory(what: &str, directory: &Path, report: &mut Report) {
     let there = directory.ancestors().find(|it| it.exists());
@@ -199,7 +199,7 @@ fn check_directory(what: &str, directory: &Path, report: &mut Report) {
 }
 
 fn write_to(directory: &Path) -> io::Result<()> {
-    // It has no name where the system can do that, so that nothing stays if the process is killed.
+    // It has no name if the system can do that, so that nothing stays if the process is killed.
     let mut file = tempfile::tempfile_in(directory)?;
     file.write_all(b"x")?;
     file.sync_all()
@@ -241,10 +241,7 @@ fn check_model(
 fn check_weights(wanted: &Wanted, settings: &Settings, report: &mut Report) {
     match Store::of(settings).find(wanted) {
         Some(path) => report.good("weights", &path.display().to_string()),
-        None => report.info(
-            "weights",
-            "not here; they are fetched when it is first asked",
-        ),
+        None => report.info("weights", "not downloaded yet (fetched on first use)"),
     }
 }
 
@@ -265,20 +262,20 @@ fn check_target(what: &str, target: &ModelTarget, settings: &Settings, report: &
     }
     match target.facts.price() {
         Some(_) => report.good("price", "known"),
-        None => report.info("price", "not known; `--max-budget-usd` cannot be kept"),
+        None => report.info("price", "not known; `--max-budget-usd` cannot be enforced"),
     }
     match target.facts.function_calling {
         Some(false) => report.bad("function calling", "this model is known to lack it"),
         Some(true) => report.good("function calling", "known to work"),
-        None => report.info("function calling", "nothing known against it"),
+        None => report.info("function calling", "no known problem"),
     }
     match target.facts.image_input {
         Some(false) => report.info(
             "images",
-            "this model reads only text: they are described to it",
+            "this model reads only text; images are described in words",
         ),
         Some(true) => report.good("images", "known to be read"),
-        None => report.info("images", "nothing known against them"),
+        None => report.info("images", "no known problem"),
     }
 }
 

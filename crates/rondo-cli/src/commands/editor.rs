@@ -7,16 +7,16 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// The editor where neither `VISUAL` nor `EDITOR` names one.
+/// The editor if neither `VISUAL` nor `EDITOR` names one.
 const USUAL_EDITOR: &str = "vi";
 
 /// The pager where `PAGER` names none.
 const USUAL_PAGER: &str = "less -R";
 
-/// Has a text edited, and returns what it is then.
+/// Opens a text in the editor, and returns the edited text.
 ///
 /// # Errors
-/// When the editor fails, or what it leaves is no text.
+/// When the editor fails, or what it leaves is not text.
 pub(crate) fn edit_text(env: &Env, text: &str) -> Result<String> {
     let failed = |err: std::io::Error| {
         let error = anyhow::Error::new(err).context("failed to keep the draft in a file");

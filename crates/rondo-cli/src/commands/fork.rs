@@ -29,7 +29,7 @@ pub(super) fn run(
         output.stdout(&line).map_err(write_failed)?;
         return Ok(Exit::Answer);
     }
-    output.note(&format!("session `{}` is the fork", made.session));
+    output.note(&format!("forked into session `{}`", made.session));
     let mode = match args.message {
         Some(_) => AskMode::Ask,
         None => AskMode::Resume,

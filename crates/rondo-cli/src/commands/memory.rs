@@ -23,7 +23,7 @@ use std::io;
 
 /// Digits of an id that are shown.
 const ID_DIGITS: usize = 8;
-/// Columns of a text in a list where the terminal is narrow.
+/// Columns of a text in a list if the terminal is narrow.
 const TEXT_COLUMNS_MIN: usize = 20;
 
 /// Runs the command.
@@ -190,7 +190,7 @@ fn edit_file(
     })?;
     match done {
         true => output.note(&format!("`{}` is changed", path.display())),
-        false => output.note(&format!("`{}` is as it was", path.display())),
+        false => output.note(&format!("`{}` is unchanged", path.display())),
     }
     Ok(())
 }
@@ -200,14 +200,13 @@ fn forget(memories: &Memories, ids: &[String], yes: bool, output: &Output) -> Re
     let found: Vec<Memory> = found.collect::<Result<_, _>>().map_err(failed)?;
     if !yes {
         if !isatty(io::stdin()) {
-            let message = "there is no terminal to ask on whether the memories may go";
-            return Err(CliError::new(Exit::ApprovalNeeded, message).hint("say so with `--yes`"));
+            let message = "cannot ask for confirmation without a terminal";
+            return Err(CliError::new(Exit::ApprovalNeeded, message)
+                .hint("pass `--yes` to remove without asking"));
         }
         output.stderr(&rondo_runtime::sanitize::plain(&table(&found, None)));
-        if !output.is_confirmed("Forget for good?") {
-            return output
-                .stdout("nothing was forgotten\n")
-                .map_err(write_failed);
+        if !output.is_confirmed("Remove permanently?") {
+            return output.stdout("nothing was removed\n").map_err(write_failed);
         }
     }
     for memory in found {

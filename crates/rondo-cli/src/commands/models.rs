@@ -14,7 +14,7 @@ use rondo_types::units::size;
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// What stands before a local model's name where any model may be named.
+/// Prefix of a local model's name wherever any model may be named.
 const PREFIX: &str = "local/";
 
 /// Runs the command.
@@ -53,7 +53,7 @@ fn wanted(name: Option<&str>) -> Result<Wanted> {
     let name = name.strip_prefix(PREFIX).unwrap_or(name);
     Wanted::parse(name)?.ok_or_else(|| {
         CliError::new(Exit::Usage, format_args!("there is no local model `{name}`")).hint(
-            "`rondo models list` shows those that are known; any other is named by its GGUF file, or as `hf:owner/repository/file`",
+            "`rondo models list` lists the known models; name any other by its GGUF file, or as `hf:owner/repository/file`",
         )
     })
 }
@@ -100,7 +100,7 @@ fn remove(wanted: &Wanted, store: &Store) -> Result<String> {
     }
     let path = store.place(wanted);
     let freed = path.metadata().map(|it| it.len());
-    // What an interrupted download left goes too.
+    // The files of an interrupted download go too.
     for suffix in ["part", "pieces", "lock"] {
         let mut beside = path.clone().into_os_string();
         beside.push(format!(".{suffix}"));
@@ -121,7 +121,7 @@ fn info(wanted: &Wanted, store: &Store) -> Result<String> {
         Some(path) => {
             let _ = writeln!(text, "file      {}", path.display());
         }
-        None => text.push_str("file      not here\n"),
+        None => text.push_str("file      not downloaded\n"),
     }
     Ok(text)
 }
@@ -150,7 +150,7 @@ fn not_here(wanted: &Wanted) -> CliError {
     let name = wanted.name();
     CliError::new(
         Exit::Input,
-        format_args!("the weights of `{PREFIX}{name}` are not here"),
+        format_args!("the weights of `{PREFIX}{name}` are not downloaded"),
     )
     .hint(format!("fetch them with `rondo models pull {name}`"))
 }

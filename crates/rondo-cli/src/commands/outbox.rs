@@ -1,4 +1,4 @@
-//! `rondo outbox`: what the hub has not sent, also while it runs.
+//! `rondo outbox`: messages that the hub has not sent, also while it runs.
 
 use super::report::{current_dir, write_failed};
 use crate::cli::{OutboxArgs, OutboxCommand};
@@ -39,9 +39,9 @@ pub(super) fn run(args: &OutboxArgs, env: Env, output: &Output) -> Result<Exit> 
     match done.map_err(failed)? {
         true => Ok(Exit::Answer),
         false => {
-            let message = format!("no message {id} waits or was given up");
+            let message = format!("there is no undelivered message {id}");
             let error = CliError::new(Exit::Usage, message);
-            Err(error.hint("`rondo outbox list` shows those that do"))
+            Err(error.hint("`rondo outbox list` shows the undelivered messages"))
         }
     }
 }
@@ -65,7 +65,7 @@ fn list(rows: &[OutboxRow]) -> String {
         );
     }
     match text.is_empty() {
-        true => "everything was sent\n".to_owned(),
+        true => "no undelivered messages\n".to_owned(),
         false => text,
     }
 }

@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use std::fmt::Write as _;
 use std::path::Path;
 
-/// Where the denials come from that are part of the program.
+/// Source of the denials that are part of the program.
 const BUILT_IN: &str = "built in";
 /// The widest column of commands, in characters.
 const COLUMN_MAX: usize = 40;
@@ -71,7 +71,7 @@ pub(super) fn run(args: &PolicyArgs, env: Env, output: &Output) -> Result<Exit> 
     Ok(Exit::Answer)
 }
 
-/// Has commands in a folder run in the sandbox without a question.
+/// Runs commands in a folder in the sandbox without a question from now on.
 fn sandbox(directory: &Path, settings: &Settings) -> Result<String> {
     let folder = sandboxed::folder(directory, settings)?;
     let mut file = UserFile::read(&settings.paths)?;
@@ -88,7 +88,7 @@ fn sandbox(directory: &Path, settings: &Settings) -> Result<String> {
     ))
 }
 
-/// Has commands in a folder asked about again: it and those that hold it are taken out of the user's settings.
+/// Asks about commands in a folder again: it and the folders above it are removed from the user's settings.
 fn ask_again(directory: &Path, settings: &Settings) -> Result<String> {
     let folders = settings.values.sandboxed_folders.as_deref();
     let covering = sandboxed::covering(folders.unwrap_or_default(), directory);
@@ -96,7 +96,7 @@ fn ask_again(directory: &Path, settings: &Settings) -> Result<String> {
         let mode = settings.source_of("approval");
         let by = mode.map_or(String::new(), |it| format!("; `approval` is set by {it}"));
         return Ok(format!(
-            "nothing to undo: commands in `{}` are not in the sandbox by a choice of yours{by}\n",
+            "nothing to undo: you have not chosen the sandbox for commands in `{}`{by}\n",
             directory.display()
         ));
     }
@@ -106,7 +106,7 @@ fn ask_again(directory: &Path, settings: &Settings) -> Result<String> {
         file.unsandbox(folder)?;
         let _ = writeln!(
             text,
-            "commands in `{}` are asked about again",
+            "commands in `{}` need approval again",
             folder.display()
         );
     }
@@ -114,7 +114,7 @@ fn ask_again(directory: &Path, settings: &Settings) -> Result<String> {
     Ok(text)
 }
 
-/// A line for each simple command, and one for the whole where that says more.
+/// A line for each simple command, and one for the whole if that says more.
 fn checked(judged: &[Judged]) -> String {
     let Some((whole, each)) = judged.split_last() else {
         return String::new();
@@ -176,8 +176,8 @@ impl Row {
     }
 }
 
-/// Returns what is in force and where it comes from: rules, those of the profile included, what was allowed for ever, the
-/// settings and the denials that are built in.
+/// Returns the rules in force and their origins: those of the files and of the profile, the user's permanent
+/// permissions, the settings and the denials that are built in.
 fn in_force(settings: &Settings, profile: Option<&str>) -> Result<Vec<Row>> {
     let profile = profile.unwrap_or(settings.profile_name());
     let profile = profiles::resolve(settings, profile)?.profile;
@@ -185,7 +185,12 @@ fn in_force(settings: &Settings, profile: Option<&str>) -> Result<Vec<Row>> {
     let own = rules.rules().iter().map(row_of);
     let grants = rules.grants().iter().map(|grant| {
         let data = json!({"grant": GrantSpec::of(grant)});
-        Row::new(Decision::Allow, &grant.to_string(), "you, for ever", data)
+        Row::new(
+            Decision::Allow,
+            &grant.to_string(),
+            "you, permanently",
+            data,
+        )
     });
     let values = &settings.values;
     let tools = |list: &Option<Vec<String>>, decision, name: &'static str| -> Vec<Row> {
@@ -207,7 +212,7 @@ fn in_force(settings: &Settings, profile: Option<&str>) -> Result<Vec<Row>> {
     let folders = folders.map(|folder| {
         let subject = format!("commands in {}, in the sandbox", folder.display());
         let data = json!({"sandboxed_folder": folder});
-        Row::new(Decision::Allow, &subject, "you, for ever", data)
+        Row::new(Decision::Allow, &subject, "you, permanently", data)
     });
     let grants = grants.chain(folders);
     let rows = own.chain(grants).chain(allowed).chain(denied);

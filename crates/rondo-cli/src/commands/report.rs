@@ -43,12 +43,9 @@ pub(crate) fn current_dir() -> Result<PathBuf> {
     })
 }
 
-/// Says that a directory to work in is gone.
+/// Describes a missing working directory.
 pub(crate) fn gone(directory: &Path) -> String {
-    format!(
-        "the directory `{}` does not exist any more",
-        directory.display()
-    )
+    format!("the directory `{}` no longer exists", directory.display())
 }
 
 /// Turns a failure to write to standard output into an error.
@@ -57,7 +54,7 @@ pub(crate) fn write_failed(err: io::Error) -> CliError {
     CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
 }
 
-/// Prints the `result` line of a run that failed before its turn, where one is expected.
+/// Prints the `result` line of a run that failed before its turn, if one is expected.
 pub(crate) fn print_early_result(error: &CliError, format: OutputFormat, output: &Output) {
     if format != OutputFormat::Text {
         let at = Clock::system().now();

@@ -10,7 +10,7 @@ use rondo_runtime::settings::Settings;
 use rondo_runtime::skills::{Skill, Skills};
 use std::fmt::Write as _;
 
-/// What is said if there are none.
+/// Message if there are none.
 const NONE: &str = "no skills: none is in `skills` of Rondo's configuration directory, in `~/.agents/skills`, in \
                     `~/.claude/skills`, or in `.rondo/skills`, `.agents/skills` or `.claude/skills` of this folder\n";
 

@@ -43,7 +43,7 @@ pub(super) fn run(args: &TrustArgs, env: Env, output: &Output) -> Result<Exit> {
         let text = match (args.revoke, is_new) {
             (false, true) => format!("{folder} is trusted{}\n", honoured(&directory)),
             (false, false) => format!("{folder} is trusted already\n"),
-            (true, true) => format!("{folder} is not trusted any more\n"),
+            (true, true) => format!("{folder} is no longer trusted\n"),
             (true, false) => format!("{folder} is not trusted by itself\n"),
         };
         text + &servers
@@ -52,7 +52,7 @@ pub(super) fn run(args: &TrustArgs, env: Env, output: &Output) -> Result<Exit> {
     Ok(Exit::Answer)
 }
 
-/// Asks about the servers that the folder brings, and says what became of them.
+/// Asks about the servers that the folder defines, and reports the decisions.
 fn servers(all: bool, directory: &Path, paths: &Paths, output: &Output) -> Result<String> {
     let mut text = String::new();
     let can_ask = has_person();
@@ -62,14 +62,14 @@ fn servers(all: bool, directory: &Path, paths: &Paths, output: &Output) -> Resul
         let may = all
             || can_ask
                 && output.is_confirmed(&format!(
-                    "`{file}` brings the server `{name}`, which would run or be reached as:\n  {}\n\
-                     What it offers is read by the model, and a program runs confined to this folder.\nStart it from now on?",
+                    "`{file}` adds the server `{name}`, which would be started or contacted as:\n  {}\n\
+                     The model reads what it offers; a program is confined to this folder.\nStart it from now on?",
                     server.described
                 ));
         let said = match (may, can_ask) {
             (true, _) => "may be started",
             (false, true) => "is not started",
-            (false, false) => "is not started; `--servers` agrees to it where nobody can be asked",
+            (false, false) => "is not started; `--servers` approves it without asking",
         };
         let _ = writeln!(
             text,
@@ -82,11 +82,11 @@ fn servers(all: bool, directory: &Path, paths: &Paths, output: &Output) -> Resul
     Ok(text)
 }
 
-/// Says what of a folder counts from now on.
+/// Names the settings of a folder that apply from now on.
 fn honoured(directory: &Path) -> String {
     let project = UntrustedProject::read(directory).ok().flatten();
     match project.filter(|it| !it.ignored.is_empty()) {
-        Some(project) => format!(", and what it sets counts: {}", project.ignored_names()),
+        Some(project) => format!(", and its settings apply: {}", project.ignored_names()),
         None => String::new(),
     }
 }

@@ -1,4 +1,4 @@
-//! `rondo usage`: what the recorded sessions used, as a table or JSON.
+//! `rondo usage`: the usage of the recorded sessions, as a table or JSON.
 
 use super::report::{current_dir, write_failed};
 use crate::cli::{UsageArgs, UsageKey};
@@ -86,7 +86,7 @@ fn table(key: UsageKey, sums: &BTreeMap<String, UsageSum>) -> String {
         let mut line = String::new();
         for (n, (cell, width)) in row.iter().zip(widths).enumerate() {
             let blanks = width.saturating_sub(display_width(cell));
-            // The key stands to the left, and figures to the right.
+            // The key is to the left, and figures to the right.
             let _ = match n {
                 0 => write!(line, "{cell}{:blanks$}", ""),
                 _ => write!(line, "{:blanks$}{cell}", "", blanks = blanks + GAP),
@@ -97,7 +97,7 @@ fn table(key: UsageKey, sums: &BTreeMap<String, UsageSum>) -> String {
     if total.uncounted > 0 {
         let _ = writeln!(
             text,
-            "Of {} requests the tokens or the price are not known.",
+            "The tokens or the price of {} requests are not known.",
             total.uncounted
         );
     }
@@ -169,7 +169,7 @@ mod tests {
              2026-11-23         1   1200       0      30  0.2500\n\
              2026-11-24        12   1200       0      30  0.2500\n\
              total             13   2400       0      60  0.5000\n\
-             Of 1 requests the tokens or the price are not known.\n"
+             The tokens or the price of 1 requests are not known.\n"
         );
         let one = BTreeMap::from([("a\u{1b}[2J".to_owned(), sum(1, 0))]);
         let shown = table(UsageKey::Model, &one);

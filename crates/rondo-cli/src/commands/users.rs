@@ -61,7 +61,7 @@ pub(super) fn run(args: UsersArgs, env: Env, output: &Output) -> Result<Exit> {
                 let keys = revoked.keys;
                 output.note(&format!("`{name}` is revoked, with {keys} of their keys"));
                 if revoked.is_configured {
-                    output.hint(&format!("`[hub.users.{name}]` of your configuration counts again once `rondo users key {name}` makes a key"));
+                    output.hint(&format!("`[hub.users.{name}]` of your configuration applies again once `rondo users key {name}` makes a key"));
                 }
                 Ok(())
             }
@@ -86,7 +86,7 @@ pub(super) fn key_file(settings: &Settings) -> PathBuf {
     settings.paths.config.join(KEY_FILE)
 }
 
-/// Refuses to write a key over one that somebody else uses, before it is made.
+/// Refuses to write a key over another one that is in use, before it is made.
 async fn check_room(
     save: Option<&Option<PathBuf>>,
     name: &str,
@@ -117,7 +117,7 @@ async fn check_room(
         Some(user) if user == name => return Ok(()),
         Some(user) => format!("the key of `{user}`"),
         None if saved.trim().is_empty() => return Ok(()),
-        None => "something that is no valid key of this hub".to_owned(),
+        None => "something other than a valid key of this hub".to_owned(),
     };
     let message = format!("`{shown}` has {whose}, which `--save` would replace");
     let error = CliError::new(Exit::Usage, message);
@@ -134,7 +134,7 @@ fn give(
 ) -> Result<()> {
     let Some(path) = save else {
         output.note(&format!(
-            "the key of `{name}`, which is shown this once; `rondo users revoke {name}` ends it"
+            "the key of `{name}`, shown only once; `rondo users revoke {name}` revokes it"
         ));
         let line = format!("{}\n", key.reveal());
         return output.stdout(&line).map_err(write_failed);
@@ -142,7 +142,7 @@ fn give(
     let path = path.unwrap_or_else(|| key_file(settings));
     save_key(&path, key).map_err(|err| {
         let context = format!(
-            "failed to write the key to `{}`; `rondo users key {name}` makes another one",
+            "failed to write the key to `{}`; `rondo users key {name}` creates a new one",
             path.display()
         );
         CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
@@ -200,7 +200,7 @@ fn failed(error: AccountError) -> CliError {
         AccountError::Setup(error) => error.into(),
         AccountError::Journal(_) => CliError::caused(Exit::Journal, error),
         AccountError::Exists { .. } => {
-            CliError::caused(Exit::Input, error).hint("`rondo users key NAME` makes another key")
+            CliError::caused(Exit::Input, error).hint("`rondo users key NAME` creates another key")
         }
         AccountError::Unknown { .. } => {
             CliError::caused(Exit::Input, error).hint("`rondo users list` shows the users")

@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 /// The bound on a file, in bytes; more than any reply may be.
 const INPUT_BYTES_MAX: u64 = 128 << 20;
-/// What stands for the provider and the model, which a body alone does not say.
+/// Placeholder for the provider and the model, which a body alone does not name.
 const UNNAMED: &str = "wire";
 
 /// Runs the command.
@@ -245,10 +245,10 @@ fn body(encoded: Encoded, output: &Output) -> Vec<u8> {
     body
 }
 
-/// Returns what was left out or changed, one a line.
+/// Returns the parts that were left out or changed, one a line.
 fn explained(notes: &[LoweringNote], json: bool, output: &Output) -> Result<String> {
     if notes.is_empty() {
-        output.note("all of it is sent as it is");
+        output.note("everything is sent unchanged");
     }
     let mut lines = String::new();
     for note in notes {
@@ -265,7 +265,7 @@ fn explained(notes: &[LoweringNote], json: bool, output: &Output) -> Result<Stri
     Ok(lines)
 }
 
-/// Returns where the latest message of a dialect came from: it is that model which is asked again.
+/// Returns the origin of the latest message of a dialect: the model to ask again.
 fn latest_origin<'a>(messages: &'a [Arc<Message>], dialect: &str) -> Option<&'a Origin> {
     let mut origins = messages.iter().rev().filter_map(|it| it.origin.as_ref());
     origins.find(|origin| origin.dialect == dialect)

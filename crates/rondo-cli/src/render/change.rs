@@ -10,7 +10,7 @@ use serde_json::Value;
 
 /// Arguments that the lines of a change show.
 const SHOWN: [&str; 3] = ["content", "old_string", "new_string"];
-/// What stands before each line of a call that ran.
+/// Prefix of each line of a call that ran.
 const INDENT: &str = "  ";
 
 /// Returns the lines of a question: its prompt, in which the change stands in place of the arguments that

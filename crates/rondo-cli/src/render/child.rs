@@ -1,4 +1,4 @@
-//! What is shown of a turn's to-do list, and of the sessions that its calls started.
+//! Display of a turn's to-do list, and of the sessions that its calls started.
 
 use crate::commands::ask::answers;
 use rondo_core::shown::{readable, readable_line};
@@ -15,17 +15,17 @@ pub(super) fn todo_lines(items: &[TodoItem]) -> Vec<String> {
     lines.collect()
 }
 
-/// What an event of a child changes on the screen.
+/// Effect of a child's event on the screen.
 pub(super) enum Shown {
-    /// What it does now, which the next one replaces.
+    /// Current activity, which the next one replaces.
     Now(String),
     /// A line that stays.
     Line(String),
-    /// Nothing.
+    /// No change.
     Nothing,
 }
 
-/// Returns what is shown of a child's event: what it does while it works, and one line when it is over.
+/// Returns the text for a child's event: its current work, and one line when it is over.
 pub(super) fn of_event(event: &TurnEvent, columns: usize) -> Shown {
     match &event.body {
         EventBody::StepStarted { step } => Shown::Now(format!("subagent, step {step}")),

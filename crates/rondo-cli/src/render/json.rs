@@ -130,7 +130,7 @@ fn line(event: &TurnEvent) -> String {
 /// Returns JSON whose hidden characters are escaped: a terminal that shows it takes no orders from it, and
 /// a parser reads the same value.
 ///
-/// They can only stand in strings, but for the line breaks between lines.
+/// They can only be in strings, but for the line breaks between lines.
 pub(crate) fn escaped(json: &str) -> Cow<'_, str> {
     let is_escaped = |c: char| is_hidden(c) && c != '\n';
     if !json.contains(is_escaped) {

@@ -11,7 +11,7 @@ const ROWS_BELOW: usize = 4;
 const ROWS_MIN: usize = 6;
 /// Columns below which nothing can be laid out.
 const COLUMNS_MIN: usize = 20;
-/// What a tab stands for.
+/// Replacement of a tab.
 const TAB: &str = "    ";
 /// Blanks in a row that are shown; of more, it is said how many they are.
 const BLANKS_MAX: usize = 40;
@@ -23,7 +23,7 @@ const EMPTY_LINES_MAX: usize = 2;
 /// One line of a question, or below a call that ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Line {
-    /// What it is.
+    /// Kind of line.
     pub(super) tone: Tone,
     /// The line, without its line break.
     pub(super) text: String,
@@ -42,7 +42,7 @@ pub(crate) struct Fitted {
     pub(crate) left_out: usize,
 }
 
-/// What a line is; where there are colours, they tell.
+/// Kind of line; shown by color if there are colors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tone {
     /// Words.
@@ -53,7 +53,7 @@ pub(super) enum Tone {
     Added,
     /// A line of a file that goes.
     Removed,
-    /// What is said of the lines of a file.
+    /// Description of the lines of a file.
     Beside,
 }
 
@@ -79,7 +79,7 @@ impl Line {
         of_block.map_or(0, |(_, blanks)| blanks.chars().count())
     }
 
-    /// Returns what stands before the rest of a line of a file: it must not look like another line.
+    /// Returns the text before the rest of a line of a file: it must not look like another line.
     fn continuation(&self) -> Option<&'static str> {
         match self.tone {
             Tone::Plain | Tone::Beside => None,
@@ -88,7 +88,7 @@ impl Line {
     }
 }
 
-/// Returns a question as rows that fit the terminal; where a look at the call's file found what it changes, that stands
+/// Returns a question as rows that fit the terminal; if a look at the call's file found what it changes, that is
 /// in place of the arguments.
 pub(crate) fn fitted(
     prompt: &str,
@@ -105,7 +105,7 @@ pub(crate) fn fitted(
     }
 }
 
-/// Returns a question as rows of which none is left out, with all of the command.
+/// Returns a question as complete rows, with all of the command.
 pub(crate) fn in_full(
     prompt: &str,
     arguments: &Value,
@@ -147,7 +147,7 @@ pub(super) fn painted(lines: &[Line], has_color: bool) -> String {
 /// Returns the rows of a question that fit the terminal.
 ///
 /// Hidden characters are spelt out. Blanks and empty lines that would push the rest out of sight are
-/// counted instead. Where it is too long still, rows in the middle are left out, and how many; never the
+/// counted instead. If it is too long still, rows in the middle are left out, and how many; never the
 /// beginning, which says what runs, nor the end.
 fn fitted_rows(lines: Vec<Line>, rows: usize, columns: usize) -> (Vec<Line>, usize) {
     let rows_max = rows.saturating_sub(ROWS_BELOW).max(ROWS_MIN);
@@ -168,7 +168,7 @@ fn rows_of(lines: Vec<Line>, columns: usize) -> Vec<Line> {
     shown
 }
 
-/// Leaves out lines of the middle where there are more than so many, and says how many they are, and their characters,
+/// Leaves out lines of the middle if there are more than so many, and says how many they are, and their characters,
 /// which are returned as well.
 fn without_middle(
     lines: &mut Vec<Line>,
@@ -182,7 +182,7 @@ fn without_middle(
     let first = max.saturating_sub(1) - last;
     let end = lines.len() - last;
     let gone = lines.get(first..end).unwrap_or_default();
-    // What stands for others is no line itself.
+    // What stands for others is not a line itself.
     let count = gone.iter().map(|line| line.left_out.max(1)).sum();
     let chars = gone.iter().filter_map(|line| line.chars).sum();
     let note = Line {
@@ -242,7 +242,7 @@ fn pieces(text: &str) -> Vec<(String, usize)> {
     pieces
 }
 
-/// A row that goes on with a block begins as the block does, so that nothing in it looks like a line of its
+/// A row that continues with a block begins as the block does, so that nothing in it looks like a line of its
 /// own.
 fn wrap(line: &Line, columns: usize, rows: &mut Vec<Line>) {
     let text = &line.text;

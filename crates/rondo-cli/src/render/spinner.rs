@@ -13,7 +13,7 @@ const ERASE: &str = "\r\x1b[K";
 /// Columns of the mark before what is being typed, and one that stays free.
 const MARK_COLUMNS: usize = 5;
 
-/// The line. It is drawn only where nothing else stands on its line.
+/// The line. It is drawn only if nothing else is on its line.
 pub(super) struct Spinner {
     label: String,
     clock: Clock,
@@ -26,7 +26,7 @@ pub(super) struct Spinner {
 }
 
 impl Spinner {
-    /// Starts the clock; the line is dim where there are colours.
+    /// Starts the clock; the line is dim if there are colors.
     pub(super) fn new(color: bool) -> Self {
         let clock = Clock::system();
         Self {
@@ -41,7 +41,7 @@ impl Spinner {
         }
     }
 
-    /// Says what is going on.
+    /// Sets the text beside the spinner.
     pub(super) fn label(&mut self, label: &str) {
         label.clone_into(&mut self.label);
     }
@@ -56,7 +56,7 @@ impl Spinner {
         self.paused = paused;
     }
 
-    /// Returns what takes the line away.
+    /// Returns the sequence that erases the line.
     pub(super) fn clear(&mut self) -> &'static str {
         if std::mem::take(&mut self.shown) {
             ERASE

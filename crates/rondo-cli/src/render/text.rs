@@ -43,13 +43,13 @@ pub(crate) struct TextView {
     step_text: String,
     /// Something was shown of it.
     step_shown: bool,
-    /// Standard output stands at the beginning of a line.
+    /// Standard output is at the beginning of a line.
     stdout_fresh: bool,
     calls: HashMap<CallId, Call>,
     spinner: Spinner,
     screen: Screen,
     changes: Changes,
-    /// A question stands on the terminal, and the cursor behind it.
+    /// A question is on the terminal, with the cursor behind it.
     asking: bool,
     /// It stood aside at the last tick for a question of which no event tells.
     is_held: bool,
@@ -57,11 +57,11 @@ pub(crate) struct TextView {
     unsaid_ticks: u8,
     /// Nothing is waited for but the disk: what is drawn now would flash below an answer.
     between_steps: bool,
-    /// What the turn did.
+    /// View of the turn.
     fold: Fold,
 }
 
-/// What is shown of a call that is not over; the view of the turn knows the rest.
+/// Displayed state of a call that is not over; the view of the turn has the rest.
 struct Call {
     started: bool,
     live: Sanitizer,
@@ -139,7 +139,7 @@ impl TextView {
         }
     }
 
-    /// Shows what the user has to know, also if they want no notes.
+    /// Shows a warning, also if the user wants no notes.
     fn warn(&mut self, text: &str) -> io::Result<()> {
         self.end_text()?;
         self.clear_spinner();
@@ -252,7 +252,7 @@ impl TextView {
         self.spinner.label("thinking");
     }
 
-    /// Shows what a call made of its file.
+    /// Shows the change of a call's file.
     fn changed(&mut self, id: &CallId, columns: usize) {
         let Some((change, is_another)) = self.changes.take(id) else {
             return;
@@ -281,10 +281,10 @@ impl TextView {
         }
     }
 
-    /// Says who answered, if that was not the person at this terminal.
+    /// Names the user who answered, if that was not the one at this terminal.
     fn answered_by(&mut self, question: &QuestionId, actor: &str) {
         if self.lively && self.screen.take_open(question) {
-            // The cursor stands behind the question.
+            // The cursor is behind the question.
             self.output.stderr("\n");
             self.asking = false;
             self.aside(&format!("answered elsewhere by {}", readable_line(actor)));
@@ -318,18 +318,18 @@ impl TextView {
         Ok(())
     }
 
-    /// Ends a row of the answer that stands unfinished, where something else is to stand below it.
+    /// Ends an unfinished row of the answer, so that something else can be printed below it.
     fn interrupt(&mut self) {
         let end = self.markdown.as_mut().map_or("", Written::interrupt);
         if !end.is_empty() {
             self.stdout_fresh = true;
-            // Where the reader is gone, the next write says so.
+            // If the reader is gone, the next write says so.
             let _ = self.output.styled(end);
         }
     }
 
-    /// Shows what became of lines that were entered, once the row of the answer that stands unfinished is whole: an answer
-    /// is not torn while it comes. A row that does not go on is not waited for.
+    /// Shows the state of lines that were entered, once the unfinished row of the answer is whole: an answer
+    /// is not torn while it comes. A row that does not continue is not waited for.
     fn say_below_row(&mut self) {
         let is_within_row = self.output.stdout_terminal && !self.stdout_fresh;
         if is_within_row && self.unsaid_ticks < UNSAID_TICKS_MAX {
@@ -339,7 +339,7 @@ impl TextView {
         self.say();
     }
 
-    /// Shows what became of lines that were entered.
+    /// Shows the state of lines that were entered.
     fn say(&mut self) {
         self.unsaid_ticks = 0;
         for line in self.screen.take_lines() {
@@ -365,7 +365,7 @@ impl TextView {
         Ok(())
     }
 
-    /// Where colours are not wanted, a command's are not either.
+    /// If colors are not wanted, a command's are removed too.
     fn live_keep(&self) -> Keep {
         if self.output.stderr_color {
             Keep::LiveOutput
@@ -374,7 +374,7 @@ impl TextView {
         }
     }
 
-    /// The command may have left a colour on.
+    /// The command may have left a color on.
     fn reset(&self) -> &'static str {
         if self.output.stderr_color {
             "\x1b[0m"
@@ -383,7 +383,7 @@ impl TextView {
         }
     }
 
-    /// A reply that asks for a call is whole: nothing that follows may stand within its words.
+    /// A reply that asks for a call is whole: nothing that follows may be within its words.
     fn pending(&mut self, id: CallId) -> io::Result<()> {
         self.end_text()?;
         let call = Call {
@@ -397,8 +397,8 @@ impl TextView {
         Ok(())
     }
 
-    /// Returns what the calls of a turn without an answer found, and says before it, with a mark, why the turn stopped. If
-    /// they found nothing, standard error says all there is to say.
+    /// Returns the results of the calls of a turn without an answer, and before it, with a mark, why the turn stopped.
+    /// If there are none, standard error has it all.
     fn built(&mut self) -> io::Result<String> {
         let Some(turn) = self.fold.turn() else {
             return Ok(String::new());
@@ -416,7 +416,7 @@ impl TextView {
         Ok(found)
     }
 
-    /// Returns the answer without what of it stands on the terminal already.
+    /// Returns the answer without what of it is on the terminal already.
     fn unshown(&self, answer: &str) -> String {
         let shown = self.step_text.trim();
         match self.step_shown && !shown.is_empty() {
@@ -447,7 +447,7 @@ impl TextView {
     }
 }
 
-/// Returns whether an event says that another request was answered than the one that was meant, which is told where only
+/// Returns whether an event says that another request was answered than the one that was meant, which is told if only
 /// the answer is shown too.
 fn is_about_model(body: &EventBody) -> bool {
     use CompactionKind::{Described, Unsealed};
@@ -485,7 +485,7 @@ impl View for TextView {
             EventBody::Warning { text } => self.warn(&text)?,
             EventBody::Resumed { step, .. } => {
                 self.end_text()?;
-                self.aside(&format!("going on with step {step}"));
+                self.aside(&format!("continuing with step {step}"));
             }
             EventBody::Steered { text, media } => self.steered(&text, &media)?,
             EventBody::TodoChanged { items } => self.todo_changed(&items),
@@ -556,7 +556,7 @@ impl View for TextView {
         self.say();
         let outcome = ending.outcome;
         if !self.output.stdout_terminal {
-            // Of a turn that did nothing, standard error says all there is to say.
+            // Of a turn that did nothing, standard error says it all.
             let is_empty = outcome.findings.is_empty() && self.step_text.trim().is_empty();
             return match outcome.answered || !is_empty {
                 true => print_answer(&self.output, &outcome.text),

@@ -16,7 +16,7 @@ pub(crate) trait View: Send {
     /// When standard output takes nothing any more.
     fn event(&mut self, event: TurnEvent) -> io::Result<()>;
 
-    /// Shows that time passes.
+    /// Shows the elapsed time.
     fn tick(&mut self);
 
     /// Returns what tells of changes that want to be drawn at once, if anything does.
@@ -39,7 +39,7 @@ pub(crate) trait View: Send {
 
 /// How a turn ended.
 pub(crate) struct FinishedTurn<'a> {
-    /// Its outcome.
+    /// Outcome of the turn.
     pub(crate) outcome: &'a Outcome,
     /// How the process will end.
     pub(crate) exit: Exit,
@@ -50,11 +50,8 @@ pub(crate) struct FinishedTurn<'a> {
 /// A call that was denied because there was no user to ask.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct DeniedCall {
-    /// Its id.
     pub(crate) id: CallId,
-    /// The tool.
     pub(crate) tool: String,
-    /// The arguments.
     pub(crate) arguments: Value,
     /// Why it needed approval, for the hint.
     #[serde(skip)]

@@ -5,7 +5,7 @@ use textwrap::{Options, WordSeparator, WordSplitter, wrap};
 /// Columns below which nothing is broken: hardly a word fits.
 const COLUMNS_MIN: usize = 20;
 
-/// Breaks lines at words. What goes on in the second column of a list stays in it, and what goes on beneath a line
+/// Breaks lines at words. What continues in the second column of a list stays in it, and what continues beneath a line
 /// that begins with blanks begins with them too. A word that is wider than the terminal stays whole.
 pub(crate) fn wrapped(text: &str, columns: usize) -> String {
     let ends = text.ends_with('\n');
@@ -40,7 +40,8 @@ fn line_wrapped(line: &str, columns: usize) -> String {
     }
 }
 
-/// Returns where the second column of a list begins, or the text of a line; 0 where that would leave no room.
+/// Returns the column at which the second column of a list, or the text of a line, begins; 0 if that would leave no
+/// room.
 fn second_column(line: &str, columns: usize) -> usize {
     let begins = line.len() - line.trim_start().len();
     let (_, text) = line.split_at(begins);

@@ -12,7 +12,7 @@ const SHOWN_CHARS_MAX: usize = 4000;
 /// Columns of a call's line that its time takes.
 const TIME_COLUMNS: usize = 12;
 /// The reply of a session without a turn.
-const NO_TURN: &str = "nothing was asked yet";
+const NO_TURN: &str = "no question was asked yet";
 
 pub(super) fn cost(totals: &Totals) -> Reply {
     if totals.turns == 0 {
@@ -146,7 +146,7 @@ mod tests {
             other => panic!("{other:?}"),
         };
         let tokens = "2 turns, 10 tokens in, 5 out";
-        assert_eq!(told(totals(0, 0.0, false)), "nothing was asked yet");
+        assert_eq!(told(totals(0, 0.0, false)), "no question was asked yet");
         assert_eq!(
             told(totals(2, 0.0, true)),
             format!("{tokens}, the price is not known")

@@ -1,4 +1,4 @@
-//! Whether a question includes the conversation before it.
+//! Switch for including the conversation in questions.
 
 use async_trait::async_trait;
 use rondo_runtime::TurnBuilder;
@@ -16,7 +16,7 @@ impl MemoryChoice {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(is_on);
     }
 
-    /// Has a turn follow the choice. Its profile says what is left out, so that the session can still be replayed.
+    /// Applies the choice to a turn. Its profile says what is left out, so that the session can still be replayed.
     pub(crate) fn apply(&self, spec: &mut TurnSpec) {
         let chosen = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(is_on) = chosen.filter(|&is_on| is_on != remembers(spec)) {
@@ -38,7 +38,7 @@ impl SessionHost for MemoryChoice {
         turn: &AskedTurn<'_>,
         builder: &mut TurnBuilder,
     ) -> rondo_runtime::error::Result<()> {
-        // A turn that goes on keeps the choice that it was begun with, and a summary reads the whole conversation.
+        // A turn that continues keeps the choice that it was begun with, and a summary reads the whole conversation.
         if turn.begins.is_some() && !builder.spec.profile.compaction.only {
             self.apply(&mut builder.spec);
         }

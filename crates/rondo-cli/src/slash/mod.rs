@@ -39,7 +39,7 @@ pub(crate) struct Host {
     pub(crate) secrets: Secrets,
     /// The choice of `/memory`.
     pub(crate) memory: MemoryChoice,
-    /// Whether the command line says where to work.
+    /// Set if the command line names the directory.
     pub(crate) names_directory: bool,
     /// The commands that the user added, and their descriptions.
     pub(crate) added: Vec<(String, String)>,
@@ -51,7 +51,7 @@ pub(crate) struct Context {
     pub(crate) service: SessionService,
     /// The prompt itself.
     pub(crate) prompt: AtPrompt,
-    /// Whether the command line says where to work.
+    /// Set if the command line names the directory.
     pub(crate) names_directory: bool,
     /// The commands that the user added, and their descriptions.
     pub(crate) added: Vec<(String, String)>,
@@ -59,7 +59,6 @@ pub(crate) struct Context {
     pub(crate) settings: Settings,
     /// The values that are redacted.
     pub(crate) secrets: Secrets,
-    /// The session.
     pub(crate) session: SessionHandle,
     /// The calls that the user allowed for the rest of the session.
     pub(crate) granted: Vec<Grant>,
@@ -74,7 +73,7 @@ pub(crate) struct Context {
 }
 
 impl Context {
-    /// Reads what a command needs of the session at a prompt.
+    /// Reads the parts of the session that a command at a prompt needs.
     ///
     /// # Errors
     /// When the session's records cannot be read.

@@ -115,7 +115,9 @@ pub(super) fn copy(number: &str, context: &Context) -> Result<Reply> {
 
 pub(super) fn other_prompt(context: &Context) -> Result<Reply> {
     if context.prompt.runs_own {
-        return Err(wrong("a command or a cell still runs: it has to end first"));
+        return Err(wrong(
+            "a command or a cell is still running: wait for it to end",
+        ));
     }
     Ok(Reply::change(Change::OtherPrompt))
 }

@@ -26,7 +26,7 @@ pub(super) async fn last_error(context: &Context) -> Result<Reply> {
     })
 }
 
-/// Shows what is known of an expression.
+/// Shows the documentation of an expression.
 ///
 /// # Errors
 /// When there is no expression.
@@ -63,7 +63,7 @@ pub(crate) fn failed(err: SessionError) -> CliError {
     }
 }
 
-/// Returns what is known of a value, one thing after another.
+/// Returns the documentation of a value, part by part.
 fn inspected(told: &ToolOutcome) -> String {
     let parts = match told {
         ToolOutcome::Ok(output) => output.value.as_object(),

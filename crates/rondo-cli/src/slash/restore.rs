@@ -27,7 +27,7 @@ pub(super) async fn restore(rest: &str, context: &Context) -> Result<Reply> {
     let named = numbers(rest)?;
     let session = &context.session;
     let refused = match session.info()? {
-        _ if session.store().is_in_memory() => Some("nothing is kept of this session"),
+        _ if session.store().is_in_memory() => Some("this session is not recorded"),
         None => Some("the session has no cells yet"),
         Some(_) => None,
     };
@@ -49,7 +49,7 @@ pub(super) async fn restore(rest: &str, context: &Context) -> Result<Reply> {
     let before = match named.is_empty() && ran_here > 0 {
         true => {
             let ran = counted(ran_here, "Python cell");
-            format!("{ran} ran here already: what is run again comes after that\n")
+            format!("{ran} already ran here; the cells run again come after that\n")
         }
         false => String::new(),
     };
@@ -72,11 +72,11 @@ fn chosen(named: &[u32], here: Vec<KeptCell>, elsewhere: Vec<KeptCell>) -> Resul
     }
 }
 
-/// Returns what came of it.
+/// Returns the result.
 pub(crate) fn report(cells: &[KeptCell], done: &Restoration) -> String {
     let (ran, all) = (done.repeated.len(), cells.len());
     let stopped = match (done.is_lost, done.is_stopped) {
-        (true, _) => "; the interpreter was lost on the way, and what they left with it",
+        (true, _) => "; the interpreter was lost meanwhile, and their variables with it",
         (false, true) => "; it was stopped there",
         (false, false) => "",
     };
@@ -88,7 +88,7 @@ pub(crate) fn report(cells: &[KeptCell], done: &Restoration) -> String {
 fn numbers(rest: &str) -> Result<Vec<u32>> {
     let parse = |word: &str| {
         word.parse().map_err(|_| {
-            let message = format!("`{word}` is no number of a cell");
+            let message = format!("`{word}` is not the number of a cell");
             CliError::new(Exit::Usage, message).hint("`/restore` without one runs them all again")
         })
     };
@@ -114,7 +114,7 @@ fn listed(cells: &[KeptCell], missed: &[NotRestored]) -> String {
         let _ = writeln!(text, "  and {more} more");
     }
     if missed.iter().any(|it| it.why.can_be_forced()) {
-        text.push_str("`/restore NUMBER` runs one of them all the same.\n");
+        text.push_str("`/restore NUMBER` runs one of them anyway.\n");
     }
     text
 }
@@ -146,7 +146,7 @@ mod tests {
             "not restored:\n  2  for n in x:…\n     not run: this was stopped before it\n";
         assert_eq!(text, expected);
         let text = listed(&cells, &missed(Why::EndNotRecorded));
-        assert!(text.ends_with("`/restore NUMBER` runs one of them all the same.\n"));
+        assert!(text.ends_with("`/restore NUMBER` runs one of them anyway.\n"));
         let many = vec![missed(Why::NotReached)[0].clone(); LISTED_MAX + 3];
         assert!(listed(&cells, &many).ends_with("  and 3 more\n"));
     }

@@ -1,4 +1,4 @@
-//! The session at the prompt: other sessions, copies of it, summing it up, and going on with it.
+//! The session at the prompt: other sessions, copies of it, summing it up, and continuing with it.
 
 use super::{Context, wrong};
 use crate::commands::session_table;
@@ -52,18 +52,18 @@ pub(super) async fn fork(rest: &str, context: &Context) -> Result<Reply> {
     Ok(reply.with(Change::Session { session, origin }))
 }
 
-/// Goes on from before the last turn. Nothing is removed from the session: a copy goes on.
+/// Continues from before the last turn. Nothing is removed from the session: a copy continues.
 pub(super) async fn undo(context: &Context) -> Result<Reply> {
     refuse_in_turn(context)?;
     if context.session.info()?.is_none() {
-        let message = "nothing was asked yet";
+        let message = "no question was asked yet";
         return Err(CliError::new(Exit::NoSession, message));
     }
     let session = match context.session.before_latest_turn().await? {
         Some(before) => before,
         None => new_session(context)?,
     };
-    let reply = "back before the last turn; files are as they are, and the session is kept";
+    let reply = "undid the last turn; files were not changed, and the session is kept";
     let origin = Origin::BeforeTurn;
     Ok(Reply::words(reply).with(Change::Session { session, origin }))
 }
@@ -94,7 +94,7 @@ pub(super) async fn compact(focus: &str, context: &Context) -> Result<Reply> {
     }
     if is_cut_off(context)? {
         let error = CliError::new(Exit::NoSession, "the last turn was cut off");
-        return Err(error.hint("`/resume` carries it on, then `/compact` sums up"));
+        return Err(error.hint("`/resume` continues it; then `/compact` summarizes"));
     }
     let history = match context.session.info()? {
         Some(info) => {
@@ -104,7 +104,7 @@ pub(super) async fn compact(focus: &str, context: &Context) -> Result<Reply> {
         None => Vec::new(),
     };
     Ok(match compaction::too_early(&history) {
-        Some(early) => Reply::words(format!("there is nothing to sum up yet: {early}")),
+        Some(early) => Reply::words(format!("there is nothing to summarize yet: {early}")),
         None => Reply::change(Change::Compact(focus)),
     })
 }
@@ -114,14 +114,14 @@ fn is_cut_off(context: &Context) -> Result<bool> {
     Ok(info.is_some_and(|it| matches!(it.state, SessionState::CutOff | SessionState::Parked)))
 }
 
-/// Carries on a turn that was cut off, and has the messages that wait asked; or goes on in the session of that id.
+/// Carries on a turn that was cut off, and has the messages that wait asked; or continues in the session of that id.
 pub(super) async fn resume(id: &str, context: &Context) -> Result<Reply> {
     if !id.is_empty() {
         return go_on(id, context);
     }
     refuse_in_turn(context)?;
     if !is_cut_off(context)? && context.session.first_waiting().await.is_none() {
-        let error = CliError::new(Exit::NoSession, "no turn was cut off");
+        let error = CliError::new(Exit::NoSession, "there is no turn to resume");
         let hint = "`/resume ID` continues another session, and `/sessions` lists them";
         return Err(error.hint(hint));
     }
@@ -137,37 +137,37 @@ fn go_on(id: &str, context: &Context) -> Result<Reply> {
     };
     let last = LastAsked::last(store, &info)?;
     let mut lines = vec![taken(&info)];
-    lines.extend(
-        own.map(|own| format!("it worked in `{own}` and goes on here: `!cd {own}` goes there")),
-    );
+    lines.extend(own.map(|own| {
+        format!("it was recorded in `{own}` and continues here; `!cd {own}` changes to it")
+    }));
     lines.extend(last.and_then(|last| other_answers(&last, settings)));
     let session = context.service.session(info.id, options(context));
     let origin = Origin::Recorded;
     Ok(Reply::words(lines.join("\n")).with(Change::Session { session, origin }))
 }
 
-/// Returns where a session worked if that is not here. A session whose directory is gone is refused unless the command line
-/// names one: its work would be done here.
+/// Returns the directory of a session if it is another one. A session whose directory is gone is refused unless the
+/// command line names one: its work would be done here.
 fn own_directory(info: &SessionInfo, context: &Context) -> Result<Option<String>> {
     let own = sessions::own_directory(info, &context.settings.directory);
     let own = own.map_err(|error| {
         let id = &info.id;
         CliError::from(error).hint(format!(
-            "`rondo --session {id} -C DIR` goes on with it in another directory"
+            "`rondo --session {id} -C DIR` continues it in another directory"
         ))
     })?;
     Ok(own.map(|own| own.display().to_string()))
 }
 
-/// Says which session a prompt goes on in.
+/// Names the session in which a prompt continues.
 pub(crate) fn taken(info: &SessionInfo) -> String {
     let (what, open) = match info.state {
         SessionState::CutOff | SessionState::Parked => (
-            "its last turn was cut off, and is carried on by `/resume` or the next question",
+            "its last turn was cut off; `/resume` or the next question continues it",
             1,
         ),
-        SessionState::Running => ("another process works on it", 1),
-        SessionState::Done => ("the next question goes on with it", 0),
+        SessionState::Running => ("another process is running it", 1),
+        SessionState::Done => ("the next question continues it", 0),
     };
     let turns = counted(info.turns.saturating_sub(open), "turn");
     format!("session `{}` of {turns}: {what}", info.id)
@@ -175,7 +175,7 @@ pub(crate) fn taken(info: &SessionInfo) -> String {
 
 fn refuse_in_turn(context: &Context) -> Result<()> {
     match context.prompt.is_busy {
-        true => Err(wrong("a turn runs: Esc stops it")),
+        true => Err(wrong("a turn is running: Esc stops it")),
         false => Ok(()),
     }
 }

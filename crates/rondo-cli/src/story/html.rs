@@ -84,7 +84,7 @@ pub(super) fn turn(turn: &TurnView) -> String {
     page
 }
 
-/// Renders what stands behind the turns, and ends the page.
+/// Renders the parts after the turns, and ends the page.
 pub(super) fn tail(todo: &[TodoItem], heading: &str, children: &[String]) -> String {
     let mut page = String::new();
     if !todo.is_empty() {

@@ -19,7 +19,7 @@ pub(super) fn head(story: &Story) -> String {
     text
 }
 
-/// Renders what stands behind the turns.
+/// Renders the parts after the turns.
 pub(super) fn tail(todo: &[TodoItem], heading: &str, children: &[String]) -> String {
     let mut text = String::new();
     if !todo.is_empty() {

@@ -17,18 +17,18 @@ use serde_json::json;
 /// A session.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Story {
-    /// Its id.
+    /// Id of the session.
     pub(crate) session: String,
-    /// What it is about; may be empty.
+    /// Title; may be empty.
     pub(crate) title: String,
     /// The directory it works in; may be empty.
     pub(crate) directory: String,
-    /// Whether it is that of a script.
+    /// Set for the session of a script.
     pub(crate) is_script: bool,
 }
 
 impl Story {
-    /// Returns what stands before the turns.
+    /// Returns the text before the turns.
     pub(crate) fn head(&self, format: StoryFormat) -> String {
         match format {
             StoryFormat::Markdown => sanitize::plain(&markdown::head(self)),
@@ -42,7 +42,7 @@ impl Story {
         }
     }
 
-    /// Returns what stands behind them: the to-do list as it is now, and the sessions that calls started.
+    /// Returns the parts after the turns: the to-do list as it is now, and the sessions that calls started.
     pub(crate) fn tail(
         &self,
         format: StoryFormat,
@@ -70,7 +70,7 @@ impl Story {
     }
 }
 
-/// Returns a turn as it stands behind others, or first.
+/// Returns a turn, formatted as the first one or as a later one.
 pub(crate) fn shown(turn: &TurnView, format: StoryFormat, is_first: bool) -> String {
     match format {
         StoryFormat::Markdown => sanitize::plain(&markdown::turn(turn)),

@@ -7,7 +7,7 @@ use rondo_runtime::view::{StepView, TurnView};
 use rondo_types::units::{counted, dollars, tokens, took};
 use rondo_types::{Question, Usage};
 
-/// What is said in place of a cell's result where its end is not recorded.
+/// Replacement of a cell's result if its end is not recorded.
 pub(super) const NO_END: &str = "[its end is not recorded]";
 
 /// Returns a session's name for people. Its title may be from a file of anyone.
@@ -43,7 +43,7 @@ pub(super) fn of_step(step: &StepView) -> String {
     words.join(", ")
 }
 
-/// Says how a turn ended, where the answer does not.
+/// Says how a turn ended, if the answer does not.
 pub(super) fn ending(turn: &TurnView) -> Option<String> {
     let Some(ending) = &turn.ending else {
         return Some(match turn.waits_for.as_slice() {
@@ -59,7 +59,7 @@ pub(super) fn ending(turn: &TurnView) -> Option<String> {
     (!is_plain).then(|| format!("The turn ended with `{}`{less}.", ending.stop_reason))
 }
 
-/// Says what a turn waits for: each question by its name, which `rondo answer` takes.
+/// Describes the questions that a turn waits for, each by its name, which `rondo answer` takes.
 fn waiting(questions: &[Question]) -> String {
     let names: Vec<String> = questions.iter().map(|it| format!("`{}`", it.id)).collect();
     format!("The turn waits for an answer to {}.", names.join(", "))

@@ -162,7 +162,7 @@ async fn an_answer_is_shown_wherever_it_cannot_be_written() {
     }
 }
 
-/// What Rondo opens by itself in a project can be anything there.
+/// Any file in a project that Rondo opens by itself can be of any kind.
 #[tokio::test]
 async fn a_project_whose_files_never_end_or_never_begin_is_looked_at_all_the_same() {
     let files = [

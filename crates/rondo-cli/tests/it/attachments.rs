@@ -69,7 +69,7 @@ async fn a_schema_that_makes_no_sense_is_an_input_error_and_nothing_is_asked() {
     }
 }
 
-/// Nobody ever writes to the pipe, and a turn ends in time all the same.
+/// No process ever writes to the pipe, and a turn ends in time all the same.
 #[tokio::test]
 async fn a_file_that_never_ends_is_not_waited_for_beyond_the_deadline() {
     let server = serve(vec![]).await;

@@ -1,4 +1,4 @@
-//! What commands leave on the disk, and for how long.
+//! Files that commands leave on the disk, and their lifetime.
 
 use crate::harness::{TestEnv, ask_args, calls, says, serve};
 use crate::person::Person;
@@ -19,7 +19,7 @@ pub(crate) fn mkfifo(path: &Path) {
     assert!(made.unwrap().success());
 }
 
-/// Starts a turn whose command waits for somebody to write to `gate`.
+/// Starts a turn whose command waits for a writer of `gate`.
 pub(crate) async fn waiting(env: &TestEnv) -> (Child, Server) {
     for name in ["gate", "up"] {
         mkfifo(&env.project().join(name));
@@ -195,7 +195,7 @@ async fn removing_a_session_ends_its_commands_and_removes_what_they_left() {
     let shown = env.run(&["session", "rm", "--yes", id]).await;
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(!state.exists());
-    // Nobody waits for it any more.
+    // No process waits for it any more.
     let gate = env.project().join("gate");
     let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
     let opened = rustix::fs::open(gate, flags, rustix::fs::Mode::empty());
@@ -225,7 +225,7 @@ async fn nothing_of_a_session_that_is_not_kept_is_on_the_disk() {
 }
 
 /// Whatever leaves its session is stopped right after it: the keeper, the supervisors, and the command before it is
-/// executed. Needs `strace`, which `cargo xtask test` installs where it can.
+/// executed. Needs `strace`, which `cargo xtask test` installs if it can.
 #[tokio::test]
 async fn a_command_that_is_stopped_before_it_is_executed_goes_on() {
     let traced = "exec strace -f -qq -o /dev/null -e trace=setsid -e inject=setsid:signal=STOP \"$0\" \"$@\"";

@@ -115,11 +115,11 @@ async fn a_folders_settings_count_once_it_is_trusted_and_no_more_when_that_is_ta
         let asked = requests.last().unwrap().json();
         (asked["model"].as_str().unwrap().to_owned(), shown.stderr)
     };
-    let note = "note: `[ROOT]/project/.rondo/config.toml` is not trusted, so its `model` is ignored; `rondo trust [ROOT]/project` honours it\n";
+    let note = "note: `[ROOT]/project/.rondo/config.toml` is not trusted, so its `model` is ignored; `rondo trust [ROOT]/project` applies it\n";
     assert_eq!(model().await, ("mine".to_owned(), note.to_owned()));
     let trusted = env.run(&["trust"]).await;
     trusted.check(
-        "[ROOT]/project is trusted, and what it sets counts: `model`\n",
+        "[ROOT]/project is trusted, and its settings apply: `model`\n",
         "",
         0,
     );
@@ -127,7 +127,7 @@ async fn a_folders_settings_count_once_it_is_trusted_and_no_more_when_that_is_ta
     let listed = env.run(&["trust", "--list"]).await;
     listed.check("[ROOT]/project\n", "", 0);
     let revoked = env.run(&["trust", "--revoke", "."]).await;
-    revoked.check("[ROOT]/project is not trusted any more\n", "", 0);
+    revoked.check("[ROOT]/project is no longer trusted\n", "", 0);
     assert_eq!(model().await, ("mine".to_owned(), note.to_owned()));
 }
 

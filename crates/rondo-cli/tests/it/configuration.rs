@@ -88,7 +88,7 @@ async fn a_project_cannot_send_the_key_elsewhere() {
     let shown = env.run(&["ask", "-m", "openai/m", "x"]).await;
     shown.check(
         "ok\n",
-        "note: `[ROOT]/project/.rondo/config.toml` is not trusted, so its `model`, `base_url`, `yolo` are ignored; `rondo trust [ROOT]/project` honours it\n",
+        "note: `[ROOT]/project/.rondo/config.toml` is not trusted, so its `model`, `base_url`, `yolo` are ignored; `rondo trust [ROOT]/project` applies it\n",
         0,
     );
     assert!(trap.requests().is_empty());
@@ -162,7 +162,7 @@ async fn a_pipe_in_the_place_of_a_file_is_not_waited_for() {
     );
 }
 
-/// Whoever wrote such a file relies on it: without it, more would be allowed.
+/// The author of such a file relies on it: without it, more would be allowed.
 #[tokio::test]
 async fn nothing_runs_if_a_file_that_guards_cannot_be_read() {
     let env = TestEnv::new();
@@ -248,7 +248,7 @@ async fn a_profile_in_a_dialect_of_a_later_version_says_so() {
     assert!(
         shown
             .stderr
-            .contains("profile `later` speaks the dialect `smoke`"),
+            .contains("profile `later` uses the dialect `smoke`"),
         "{}",
         shown.stderr
     );
@@ -268,7 +268,7 @@ async fn the_react_profile_writes_calls_into_the_text_of_the_providers_own_diale
     assert!(shown.stdout.ends_with("done\n"), "{}", shown.stdout);
     let body = server.requests()[1].json();
     assert_eq!(body.get("tools"), None);
-    // The question and the context of the terminal, in one message, stand before it.
+    // The question and the context of the terminal, in one message, precede it.
     assert_eq!(body["messages"][2]["content"], call);
     let observation = body["messages"][3]["content"].as_str().unwrap();
     assert!(observation.contains("seen"), "{observation}");

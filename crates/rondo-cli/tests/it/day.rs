@@ -34,7 +34,7 @@ const LIVELY: Duration = Duration::from_secs(90);
 /// A hub that is told to stop ends within this time.
 const STOPPED: Duration = Duration::from_secs(60);
 
-/// What a day has.
+/// Stops of a day.
 #[derive(Debug, Clone, Copy)]
 enum Stop {
     Killed,
@@ -195,7 +195,7 @@ impl Day {
         store.counts().await.unwrap().doubts
     }
 
-    /// Returns which chats did not see what they were to see.
+    /// Returns the chats that did not see the expected messages.
     fn wrong(&self) -> String {
         let chats = self.given.iter();
         let wrong = chats.filter(|(chat, tasks)| answers(&self.telegram, **chat) != **tasks);
@@ -206,7 +206,7 @@ impl Day {
         lines.collect()
     }
 
-    /// Returns what people saw again, and checks that nothing else was said to them.
+    /// Returns the messages that people saw again, and checks that they saw nothing else.
     fn repeats(&self) -> u64 {
         let mut known = BTreeSet::new();
         let seen = self.telegram.all_seen();

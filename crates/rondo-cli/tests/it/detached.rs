@@ -63,7 +63,7 @@ async fn a_turn_runs_in_the_background_and_two_listeners_see_the_same() {
     assert_eq!(told, recorded(&second));
     assert_eq!(told.0.first().unwrap()["type"], "init");
     assert_eq!(told.0.last().unwrap()["text"], "Done.");
-    // One that comes later is told all of it, too.
+    // A later one receives all of it, too.
     let late = attach(&env, &id, "stream-json").await;
     assert_eq!(recorded(&late), told);
     let text = attach(&env, &id, "text").await;
@@ -136,7 +136,7 @@ async fn a_listener_is_told_that_the_turn_was_cut_off() {
         (Some(0), "Done.\n"),
         "{resumed:?}"
     );
-    // The listener of before would have seen the rest.
+    // The earlier listener would have seen the rest.
     let shown = attach(&env, &id, "text").await;
     assert_eq!(
         (shown.code, shown.stdout.as_str()),
@@ -183,7 +183,7 @@ async fn text_is_shown_as_it_arrives_and_its_row_ends_before_an_error() {
     person.sees("its turn was cut off").await;
     assert_eq!(person.code().await, Some(1));
     let all = person.all();
-    assert!(all.contains("\nerror: no process works"), "{all}");
+    assert!(all.contains("\nerror: no process is running"), "{all}");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! A provider that fails, and another one, of another dialect, that goes on.
+//! A provider that fails, and another one, of another dialect, that continues.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
 use rondo_testkit::{

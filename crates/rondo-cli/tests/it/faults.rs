@@ -1,4 +1,4 @@
-//! What the network does must end in the right class and a last `result` line.
+//! Faults of the network end in the right class and a last `result` line.
 
 use crate::harness::{TestEnv, ask_args, says};
 use rondo_testkit::{Gate, Response, Script, Server, faults, openai, refused_url};

@@ -45,7 +45,7 @@ fn messages(server: &Server, request: usize) -> Vec<Value> {
 async fn a_fork_within_a_turn_goes_on_from_there_and_asks_again_before_effects() {
     let (env, server) = session(&["effect", "second answer"]).await;
     let shown = fork(&env, &server, &["--at", "1"]).await;
-    // Nobody is there to ask, so the call is denied and the turn goes on.
+    // There is no user to ask, so the call is denied and the turn continues.
     assert_eq!(shown.stdout, "second answer\n", "{shown:?}");
     assert_eq!(shown.code, Some(44), "{shown:?}");
     assert_eq!(effects(&env), 1);
@@ -147,7 +147,7 @@ async fn what_is_said_next_in_a_session_goes_to_its_own_model_at_its_own_address
     let forked = ["fork", "latest", "--at", "1", "--message", "more"];
     let shown = env.run(&forked).await;
     assert_eq!(shown.stdout, "of the fork\n", "{shown:?}");
-    let at = format!("`openai/test` is asked at `{}`", server.url("/v1"));
+    let at = format!("`openai/test` is used at `{}`", server.url("/v1"));
     assert!(shown.stderr.contains(&at), "{shown:?}");
     for (args, said) in [
         (["ask", "-c", "more"].as_slice(), "of the session\n"),
@@ -272,7 +272,7 @@ async fn a_fork_at_or_after_a_compaction_has_it() {
     }
 }
 
-/// What the machine answers to a call by itself, or says after its result, is a record like any other.
+/// Results and additions of the machine itself are records like any other.
 #[tokio::test]
 async fn a_fork_reads_the_results_that_the_machine_made_as_they_were() {
     let write = json!({"command": WRITE});

@@ -1,4 +1,4 @@
-//! What a user allows for a session or for ever, and what becomes of it.
+//! Grants for a session and permanent ones, and their effects.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
 use crate::person::Person;
@@ -10,7 +10,7 @@ use std::fs;
 
 pub(crate) const QUESTION: &str = "Run it? y/n";
 
-/// What is allowed for all commands that begin so counts only in the sandbox.
+/// A grant for all commands that begin so counts only in the sandbox.
 fn in_sandbox() -> TestEnv {
     TestEnv::new().var("RONDO_SANDBOX", "workspace-write")
 }

@@ -1,4 +1,4 @@
-//! A hermetic environment: no variable, file or terminal of whoever runs the tests is seen.
+//! A hermetic environment: no variable, file or terminal of the tests' user is seen.
 
 use rondo_testkit::{CallScript, ReplyScript, Response, Script, Server, openai};
 use serde_json::Value;
@@ -18,7 +18,7 @@ pub(crate) struct TestEnv {
     stdin: Option<String>,
 }
 
-/// What a run left behind.
+/// Result of a run.
 #[derive(Debug)]
 pub(crate) struct Shown {
     pub(crate) stdout: String,
@@ -114,7 +114,7 @@ impl TestEnv {
         piped(command)
     }
 
-    /// Returns where the state of a session's commands is, or that of all sessions.
+    /// Returns the directory with the state of a session's commands, or that of all sessions.
     pub(crate) fn calls(&self, session: &str) -> PathBuf {
         self.home().join(".local/state/rondo/calls").join(session)
     }

@@ -84,7 +84,7 @@ async fn a_gateway_ends_and_says_why_if_its_port_is_taken_or_another_one_serves_
     let second = env.run(&["serve"]).await;
     assert_ne!(second.code, Some(0), "{second:?}");
     assert!(
-        second.stderr.contains("serves the sessions in"),
+        second.stderr.contains("is already serving the sessions in"),
         "{second:?}"
     );
     let other = TestEnv::new();
@@ -161,7 +161,7 @@ async fn the_timed_work_of_all_chats_is_listed() {
     let model = serve(vec![calls("cron", &job), says("Set.")]).await;
     let env = set_up(&model, "").await;
     let none = env.run(&["cron", "list"]).await;
-    assert_eq!(none.stdout, "no timed work is set up\n");
+    assert_eq!(none.stdout, "no scheduled jobs\n");
     let hub = Served::start(&env);
     assert_eq!(ask(&env, "Remind me.").await, "Set.\n");
     let listed = env.run(&["cron", "list"]).await;
@@ -216,7 +216,7 @@ async fn no_address_of_this_machine_or_its_network_is_fetched_for_a_chat() {
     let fetches = openai::streamed(&ReplyScript::calls(fetches.collect::<Vec<_>>()).usage(1, 1));
     let refused = openai::streamed(&ReplyScript::text(["No."]).usage(1, 1));
     let model = Server::start([fetches, refused]).await;
-    // Nobody is asked: what is left is what no approval allows.
+    // No question is asked: what is left is what no approval allows.
     let env = set_up(&model, "yolo = true\nsandbox = 'off'").await;
     let _hub = Served::start(&env);
     assert_eq!(ask(&env, "Fetch these.").await, "No.\n");

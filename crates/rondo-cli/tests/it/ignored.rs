@@ -1,4 +1,4 @@
-//! Commands that run unasked in the read-only sandbox, and files that none of them sees.
+//! Commands that run without asking in the read-only sandbox, and files that none of them sees.
 
 use crate::harness::{TestEnv, calls, says, serve};
 use serde_json::{Value, json};

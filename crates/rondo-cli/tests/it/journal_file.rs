@@ -43,7 +43,7 @@ async fn a_run_whose_journal_is_taken_away_ends_with_its_code() {
     }
 }
 
-/// Runs a script as root of mounts of its own; none where that is refused.
+/// Runs a script as root of mounts of its own; `None` if that is refused.
 #[expect(clippy::print_stderr, reason = "a test that is not run says so")]
 async fn with_mounts(env: &TestEnv, script: &str, args: &[&str]) -> Option<Shown> {
     let allowed = std::process::Command::new("unshare")
@@ -239,7 +239,7 @@ async fn a_reading_call_whose_result_is_lost_is_said_to_run_again() {
 
 #[tokio::test]
 async fn a_command_whose_records_are_lost_does_not_run_again() {
-    // Where its beginning is recorded, its state says how it ended.
+    // If its beginning is recorded, its state says how it ended.
     for (kind, expected) in [
         ("tool_finished", r#"{"stdout":"","exitCode":0}"#),
         ("tool_started", "in_doubt"),

@@ -1,4 +1,4 @@
-//! `rondo session`: what is kept, and what becomes of it.
+//! `rondo session`: recorded sessions, and their maintenance.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
 use crate::person::{ENTER, Person};
@@ -104,7 +104,10 @@ async fn a_session_goes_from_one_home_to_another_and_a_torn_end_is_said() {
     let other = TestEnv::new().stdin(&written);
     let imported = other.run(&["session", "import"]).await;
     assert_eq!(imported.stdout, format!("{id}\n"), "{imported:?}");
-    assert!(imported.stderr.contains("it worked in `"), "{imported:?}");
+    assert!(
+        imported.stderr.contains("it was recorded in `"),
+        "{imported:?}"
+    );
     // What came from a file is meant by its name alone.
     let latest = other.run(&["session", "export", "-o", "again.jsonl"]).await;
     assert_eq!(latest.code, Some(45), "{latest:?}");
@@ -124,7 +127,7 @@ async fn a_session_goes_from_one_home_to_another_and_a_torn_end_is_said() {
     assert_eq!(imported.stdout, "mine\n");
     assert!(imported.stderr.contains("the file was cut short: "));
     assert_eq!(listed(&other).await[0]["state"], "cut_off");
-    // Its turn goes on only if somebody says so, and nobody is there.
+    // Its turn continues only if a user says so, and there is none.
     let resumed = other.run(&["resume", "mine"]).await;
     assert_eq!(resumed.code, Some(44), "{resumed:?}");
     assert!(resumed.stderr.contains("was imported"), "{resumed:?}");
@@ -213,7 +216,7 @@ async fn a_malformed_journal_is_replaced_by_what_can_be_read_of_it() {
     overwrite_page_of(&env, "sqlite_autoindex_sessions_1");
     let listed = env.run(&["session", "show", &ids[0]]).await;
     assert_eq!(listed.code, Some(54), "{listed:?}");
-    let hint = "hint: `rondo session fsck --repair` saves what can be read";
+    let hint = "hint: `rondo session fsck --repair` saves the readable part";
     assert!(listed.stderr.contains(hint), "{listed:?}");
     let repaired = env.run(&["session", "fsck", "--repair"]).await;
     assert_eq!(repaired.code, Some(0), "{repaired:?}");
@@ -241,9 +244,9 @@ async fn an_id_that_commands_could_not_be_given_is_refused() {
         .check("", "", 0);
     let other = TestEnv::new().stdin(&std::fs::read_to_string(&file).unwrap());
     for (odd, reason) in [
-        ("latest", "it stands for the session that was written last"),
+        ("latest", "it names the session that was written last"),
         ("--", "it begins like an option"),
-        ("a/b", "only letters, digits and any of -_.:@+ may be in it"),
+        ("a/b", "only letters, digits and -_.:@+ are allowed"),
         ("a.jsonl", "it looks like the file of an exported session"),
         ("", "it is empty"),
     ] {
@@ -306,7 +309,7 @@ async fn a_turn_from_a_file_goes_on_if_the_person_at_the_terminal_says_so() {
         let env = imported_cut_off().await;
         let mut person = Person::start(&env, &["resume", "mine", "--base-url", url]);
         person.sees("its limits and its models (openai/test)").await;
-        person.sees("Carry it on? [y/N, then Enter]").await;
+        person.sees("Resume it? [y/N, then Enter]").await;
         person.press(&format!("{answer}{ENTER}")).await;
         person.sees(seen).await;
         assert_eq!(person.code().await, Some(code), "{answer}");
@@ -315,7 +318,7 @@ async fn a_turn_from_a_file_goes_on_if_the_person_at_the_terminal_says_so() {
     }
 }
 
-/// Whoever wrote the file could have the user's key sent anywhere.
+/// The author of the file could have the user's key sent anywhere.
 #[tokio::test]
 async fn a_turn_from_a_file_never_goes_to_the_address_that_the_file_names() {
     let trap = serve(vec![says("first"), says("trapped")]).await;
@@ -324,7 +327,7 @@ async fn a_turn_from_a_file_never_goes_to_the_address_that_the_file_names() {
     let export = ["session", "export", "latest", "-o", "it.jsonl"];
     env.run(&export).await.check("", "", 0);
     let exported = std::fs::read_to_string(env.project().join("it.jsonl")).unwrap();
-    // It is cut before the reply, so that the model is to be asked.
+    // It is cut before the reply, so that the model is asked again.
     let at = exported.find("model_replied").unwrap();
     let end = exported[..at].rfind('\n').unwrap();
     let own = serve(vec![says("mine")]).await;
@@ -337,14 +340,14 @@ async fn a_turn_from_a_file_never_goes_to_the_address_that_the_file_names() {
     let before = trap.requests().len();
 
     let mut person = Person::start(&other, &["resume", "theirs"]);
-    person.sees("Carry it on? [y/N, then Enter]").await;
+    person.sees("Resume it? [y/N, then Enter]").await;
     person.press(&format!("y{ENTER}")).await;
-    person.sees("which is at").await;
+    person.sees("which is now at").await;
     assert_eq!(person.code().await, Some(52));
     let url = own.url("/v1");
     let named = ["resume", "theirs", "--base-url", &url];
     let mut person = Person::start(&other, &named);
-    person.sees("Carry it on? [y/N, then Enter]").await;
+    person.sees("Resume it? [y/N, then Enter]").await;
     person.press(&format!("y{ENTER}")).await;
     person.sees("mine").await;
     assert_eq!(person.code().await, Some(0));
@@ -366,7 +369,7 @@ async fn what_a_file_says_of_its_session_does_not_disturb_the_terminal() {
     let imported = other.run(&["session", "import"]).await;
     assert_eq!(imported.code, Some(0), "{imported:?}");
     assert!(
-        imported.stderr.contains("in `/x note: all is well` where"),
+        imported.stderr.contains("in `/x note: all is well`; here"),
         "{imported:?}"
     );
     for format in ["markdown", "html"] {

@@ -153,7 +153,7 @@ async fn no_key_is_in_an_environment_that_others_can_read_while_python_is_there(
     check_all(&grown_by(child.id().unwrap(), "python").await);
 }
 
-/// What is printed backwards is no key to any search for it.
+/// Text that is printed backwards is not a key to any search for it.
 #[tokio::test]
 async fn a_command_reads_no_key_from_the_environments_of_other_processes() {
     // Of no other test, whose processes are there too.

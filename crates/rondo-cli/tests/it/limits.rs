@@ -138,7 +138,7 @@ async fn a_name_that_no_tool_has_is_pointed_out() {
     assert_eq!(shown.stderr.matches("no tool is named").count(), 1);
 }
 
-/// Each limit that a flag sets, run out of before there is an answer.
+/// Each limit that a flag sets, reached before there is an answer.
 #[tokio::test]
 async fn every_limit_without_an_answer_is_53_and_names_its_flag() {
     let cases = [
@@ -238,7 +238,7 @@ async fn a_journal_that_another_process_has_locked_is_waited_for_no_longer_than_
     assert_eq!(server.requests().len(), 1);
 }
 
-/// No stack of that size can be had, and so no thread.
+/// No stack of that size is available, and so no thread.
 #[tokio::test]
 async fn where_no_thread_can_be_started_each_command_says_so_and_none_panics() {
     let server = serve(vec![says("Yes."), says("Yes.")]).await;

@@ -52,7 +52,7 @@ async fn nothing_at_all_gets_the_help_or_a_hint_and_asks_nobody() {
     assert!(shown.stderr.contains("Agents:\n  ask "), "{shown:?}");
     with_server(&server).stdin(" \n").run(&[]).await.check(
         "",
-        "error: there is nothing to ask: standard input is empty\n\n\
+        "error: no question given: standard input is empty\n\n\
          hint: `rondo --help` lists the commands\n",
         2,
     );
@@ -166,8 +166,8 @@ async fn a_pipe_that_nobody_closes_is_waited_for_until_the_deadline_and_no_longe
     assert_eq!(
         shown.stderr,
         "note: reading standard input until it ends; `< /dev/null` if there is none\n\
-         error: the deadline came before the input was read to its end\n\n\
-         hint: is something writing to standard input and to the files that are named? `< /dev/null` says that there is no input\n"
+         error: the deadline passed before all input was read\n\n\
+         hint: is something still writing to standard input or to an attached file? Use `< /dev/null` if there is no input\n"
     );
     assert!(server.requests().is_empty());
 }
@@ -230,8 +230,8 @@ async fn what_is_missing_is_named_in_the_users_words() {
     );
     env.run(&["session", "prune"]).await.check(
         "",
-        "error: nothing says what to remove: give --older-than, --keep-bytes or both\n\n\
-         hint: `rondo session prune --older-than 30d --dry-run` says which, and removes none\n",
+        "error: no criterion given: pass --older-than, --keep-bytes or both\n\n\
+         hint: `rondo session prune --older-than 30d --dry-run` lists the sessions without removing them\n",
         2,
     );
     env.run(&["ask", "hi"]).await.check("ok\n", "", 0);

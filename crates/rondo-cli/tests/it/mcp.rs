@@ -85,7 +85,7 @@ fn tools(request: &Value) -> Vec<&str> {
         .collect()
 }
 
-/// Returns what the model read last.
+/// Returns the text that the model read last.
 fn told(request: &Value) -> &str {
     let messages = request["messages"].as_array().unwrap();
     messages.last().unwrap()["content"].as_str().unwrap()
@@ -221,7 +221,7 @@ async fn a_project_brings_servers_only_with_trust_and_consent() {
     assert!(
         shown
             .stderr
-            .contains("brings servers that are not started until you agree: `py`"),
+            .contains("adds servers that are not started until you agree: `py`"),
         "{shown:?}"
     );
     assert!(!offered.contains("find_tools"));
@@ -236,7 +236,7 @@ async fn a_project_brings_servers_only_with_trust_and_consent() {
     assert!(
         trusted
             .stdout
-            .contains("is not started; `--servers` agrees to it"),
+            .contains("is not started; `--servers` approves it"),
         "{trusted:?}"
     );
     let (_, offered) = asked().await;

@@ -1,4 +1,4 @@
-//! Signing in to a server: its authorisation server is a real one on a socket, and the test is the browser.
+//! Signing in to a server: its authorization server is a real one on a socket, and the test is the browser.
 
 use crate::harness::{Shown, TestEnv};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, Buf
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::Child;
 
-/// A server of tools and its authorisation server, at one address.
+/// A server of tools and its authorization server, at one address.
 struct Site {
     url: String,
     /// The bodies of requests for tokens.
@@ -226,14 +226,17 @@ async fn who_signs_in_in_a_browser_uses_the_server_until_they_sign_out() {
     check_files(&env);
 
     let forgotten = env.run(&["mcp", "logout", "s"]).await;
-    assert!(forgotten.stdout.contains("is forgotten"), "{forgotten:?}");
+    assert!(
+        forgotten.stdout.contains("deleted the stored sign-in"),
+        "{forgotten:?}"
+    );
     let again = env.run(&["mcp", "logout", "s"]).await;
-    assert!(again.stdout.contains("has granted nothing"), "{again:?}");
+    assert!(again.stdout.contains("no stored sign-in"), "{again:?}");
     let refused = env.run(&["mcp", "test", "s"]).await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
 }
 
-/// What was granted is in files that only the user can read.
+/// Tokens are in files that only the user can read.
 fn check_files(env: &TestEnv) {
     let folder = env.home().join(".local/share/rondo/mcp/tokens");
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;

@@ -89,7 +89,7 @@ async fn fill(person: &mut Person) {
     person.sees("Booked.").await;
 }
 
-/// Returns what the server was answered.
+/// Returns the answers to the server.
 pub(crate) fn answered(server: &Server) -> Value {
     let told = messages(server, 1).pop().unwrap();
     serde_json::from_str(told.1.as_str().unwrap()).unwrap()

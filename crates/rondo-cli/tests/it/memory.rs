@@ -119,7 +119,7 @@ async fn a_turn_that_has_read_text_from_outside_saves_nothing_unasked() {
     assert_eq!(shown.code, Some(44), "{shown:?}");
     assert!(!file(&env).exists());
     assert_eq!(fs::read_dir(&notes).unwrap().count(), 1);
-    // Allowed, it is marked, and stands in no prompt.
+    // Allowed, it is marked, and appears in no prompt.
     let server = serve(replies()).await;
     let shown = env
         .ask(&server, &["--yolo", "save what the page says"])
@@ -303,7 +303,8 @@ fn vectors(env: &TestEnv) -> Vec<(String, u32)> {
     rows.unwrap().map(Result::unwrap).collect()
 }
 
-/// Returns what one session read of `search_memory`, with a provider of its own that answers with a vector and with text.
+/// Returns the results of `search_memory` in one session, with a provider of its own that answers with a vector and
+/// with text.
 async fn searched(env: &TestEnv, args: &[&str]) -> (Vec<String>, String) {
     let vectors = json!({"data": [{"index": 0, "embedding": [1.0, 0.0]}]});
     let vectors = rondo_testkit::Response::json(200, &vectors);

@@ -36,7 +36,7 @@ async fn the_catalogue_is_listed_with_what_is_here() {
         );
     env.run(&["models", "path", "smollm2-135m"]).await.check(
         "",
-        "error: the weights of `local/smollm2-135m` are not here\n\n\
+        "error: the weights of `local/smollm2-135m` are not downloaded\n\n\
          hint: fetch them with `rondo models pull smollm2-135m`\n",
         42,
     );
@@ -117,7 +117,7 @@ async fn nothing_is_fetched_offline() {
         .run(&["ask", "--offline", "-m", "local/smollm2-135m", "Hello"])
         .await;
     assert_eq!(shown.code, Some(52), "{}", shown.stderr);
-    assert!(shown.stderr.contains("nothing may be fetched"));
+    assert!(shown.stderr.contains("downloads are disabled"));
     let unnamed = env.run(&["ask", "--offline", "Hello"]).await;
     assert_eq!(unnamed.code, Some(41), "{}", unnamed.stderr);
     assert!(unnamed.stderr.contains("rondo models pull"));

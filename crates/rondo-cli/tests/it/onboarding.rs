@@ -56,7 +56,7 @@ async fn onboarding_ends_when_a_message_of_the_owner_was_received_and_answered()
     args.extend(["--token-file", token_file, "--owner", "ann=7"]);
     let mut onboarding = Box::pin(env.run(&args));
     let people = async {
-        // A stranger is told their id, which is no answer.
+        // A stranger is told their id, which is not an answer.
         telegram.say(Place::Private(5), 5, "Let me in.");
         telegram.shown(5, 1).await;
         telegram.say(Place::Private(7), 7, "Hello.");

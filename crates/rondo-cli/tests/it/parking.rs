@@ -1,4 +1,4 @@
-//! Turns that wait for an answer without a process, and go on when it comes.
+//! Turns that wait for an answer without a process, and continue when it comes.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
 use rondo_core::ports::{MailBody, Mailbox as _, NewMail};
@@ -97,7 +97,7 @@ async fn an_answer_from_another_process_lets_the_turn_go_on_and_the_session_repl
     assert_eq!(replay.code, Some(0), "{replay:?}");
     let again = answer(&env, &server, &["y"]).await;
     assert_eq!(again.code, Some(45), "{again:?}");
-    assert!(again.stderr.contains("waits for no answer"), "{again:?}");
+    assert!(again.stderr.contains("has no open question"), "{again:?}");
 }
 
 #[tokio::test]
@@ -159,7 +159,7 @@ async fn an_answer_that_was_kept_before_its_process_died_is_found_and_the_turn_g
         (Some(0), "Over.\n"),
         "{shown:?}"
     );
-    assert!(shown.stderr.contains("was answered before"), "{shown:?}");
+    assert!(shown.stderr.contains("was already answered"), "{shown:?}");
     assert!(env.project().join("made.txt").exists());
 }
 
@@ -214,7 +214,7 @@ async fn of_several_questions_each_is_named_and_its_answer_is_kept() {
     }
     let second = env.run(&["answer", "open-parked", "r00100101", "y"]).await;
     assert_eq!(second.code, Some(47), "{second:?}");
-    let left = "the answer is kept, and session `open-parked` waits for 2 answers:\n  r00100100";
+    let left = "the answer is saved; session `open-parked` waits for 2 answers:\n  r00100100";
     assert!(second.stderr.contains(left), "{second:?}");
     let again = env.run(&["answer", "open-parked", "r00100101", "n"]).await;
     assert_eq!(again.code, Some(2), "{again:?}");
@@ -310,7 +310,7 @@ async fn a_session_that_is_not_kept_cannot_wait() {
     let args = ["--approval", "park", "--ephemeral", "make it"];
     let shown = env.ask(&server, &args).await;
     assert_eq!(shown.stdout, "Over.\n", "{shown:?}");
-    assert!(result_read(&server).contains("nothing is kept of this session"));
+    assert!(result_read(&server).contains("this session is not recorded"));
 }
 
 #[tokio::test]

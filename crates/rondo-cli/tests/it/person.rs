@@ -1,4 +1,4 @@
-//! A person at a terminal: keys go in, and what stands on the screen comes out.
+//! A person at a terminal: keys go in, and what is on the screen comes out.
 
 use crate::harness::TestEnv;
 use base64::Engine as _;
@@ -45,17 +45,17 @@ pub(crate) struct Person {
     written: Vec<u8>,
 }
 
-/// What a terminal answers by itself: where its cursor is, when it is asked.
+/// Answers of a terminal by itself: the position of its cursor, when asked.
 #[derive(Default)]
 struct Answers {
     due: Vec<u8>,
-    /// What was put on the clipboard last.
+    /// Latest content of the clipboard.
     clipboard: String,
     /// Titles and other words to what is around the terminal.
     told: Vec<String>,
-    /// The colour of its ground, where it tells that.
+    /// The color of its ground, if it tells that.
     ground: Option<String>,
-    /// How often it was asked for that colour.
+    /// How often it was asked for that color.
     asked_ground: usize,
     /// How often kitty's keyboard protocol was switched on and not off again.
     keyboards: usize,
@@ -97,7 +97,7 @@ impl vt100::Callbacks for Answers {
     }
 
     fn unhandled_osc(&mut self, _: &mut vt100::Screen, params: &[&[u8]]) {
-        // The screen asks this at its start, and again where it was answered.
+        // The screen asks this at its start, and again if it was answered.
         let is_asked = matches!(params, [b"11", b"?"]);
         if is_asked && (self.asked_ground == 0 || self.ground.is_some()) {
             self.asked_ground += 1;
@@ -169,7 +169,7 @@ impl Person {
         }
     }
 
-    /// Gives the terminal a ground of this colour, such as `ff/ff/ff`, which it tells when it is asked.
+    /// Gives the terminal a ground of this color, such as `ff/ff/ff`, which it tells when it is asked.
     pub(crate) fn set_ground(&mut self, colour: &str) {
         self.screen.callbacks_mut().ground = Some(colour.to_owned());
     }
@@ -211,7 +211,7 @@ impl Person {
         self.press(ENTER).await;
     }
 
-    /// Waits until something stands on the screen or above it; it may be broken at its blanks.
+    /// Waits until something is on the screen or above it; it may be broken at its blanks.
     pub(crate) async fn sees(&mut self, text: &str) {
         self.until(text, |it| {
             let all = it.all();
@@ -220,23 +220,23 @@ impl Person {
         .await;
     }
 
-    /// Waits until something stands on the screen.
+    /// Waits until something is on the screen.
     pub(crate) async fn shows(&mut self, text: &str) {
         self.until(text, |it| it.screen().contains(text)).await;
     }
 
-    /// Waits until something stands on the screen so often.
+    /// Waits until something is on the screen so many times.
     pub(crate) async fn shows_times(&mut self, text: &str, times: usize) {
         let is_there = |it: &mut Self| it.screen().matches(text).count() == times;
         self.until(text, is_there).await;
     }
 
-    /// Waits until something stands on the screen no more.
+    /// Waits until something is on the screen no more.
     pub(crate) async fn shows_no_more(&mut self, text: &str) {
         self.until(text, |it| !it.screen().contains(text)).await;
     }
 
-    /// Waits until something stands below something else that is there.
+    /// Waits until something is below something else that is there.
     pub(crate) async fn sees_below(&mut self, above: &str, text: &str) {
         let is_below = |it: &mut Self| {
             let all = it.all();
@@ -259,7 +259,7 @@ impl Person {
         .await;
     }
 
-    /// Waits until what stands before the cursor ends so.
+    /// Waits until the text before the cursor ends so.
     pub(crate) async fn types_behind(&mut self, end: &str) {
         self.until(end, |it| it.typed().ends_with(end)).await;
     }
@@ -281,7 +281,7 @@ impl Person {
         self.until("the plain screen", is_plain).await;
     }
 
-    /// Returns how the terminal is set, by the kernel and by what was written to it: whoever borrows it
+    /// Returns how the terminal is set, by the kernel and by what was written to it: a program that borrows it
     /// gives it back so.
     pub(crate) fn settings(&self) -> String {
         let kernel = tcgetattr(&self.terminal).unwrap();
@@ -323,12 +323,12 @@ impl Person {
         &self.written
     }
 
-    /// Returns what stands on the screen.
+    /// Returns the text on the screen.
     pub(crate) fn screen(&self) -> String {
         self.screen.screen().contents()
     }
 
-    /// Returns what was put on the clipboard last.
+    /// Returns the text that was put on the clipboard last.
     pub(crate) fn clipboard(&self) -> &str {
         &self.screen.callbacks().clipboard
     }
@@ -338,7 +338,7 @@ impl Person {
         &self.screen.callbacks().told
     }
 
-    /// Returns the colour of the last character of a text that stands on the screen.
+    /// Returns the color of the last character of a text that is on the screen.
     pub(crate) fn color_of(&self, text: &str) -> vt100::Color {
         let screen = self.screen.screen();
         let (_, columns) = screen.size();
@@ -350,7 +350,7 @@ impl Person {
         cell.unwrap().fgcolor()
     }
 
-    /// Waits until the last character of a text has a colour.
+    /// Waits until the last character of a text has a color.
     pub(crate) async fn colors(&mut self, text: &str, colour: vt100::Color) {
         self.until(text, |it| it.color_of(text) == colour).await;
     }
@@ -365,7 +365,7 @@ impl Person {
             .collect()
     }
 
-    /// Returns all that stands on the screen and above it.
+    /// Returns all that is on the screen and above it.
     pub(crate) fn all(&mut self) -> String {
         let screen = self.screen.screen_mut();
         let (rows, columns) = screen.size();
@@ -384,7 +384,7 @@ impl Person {
         text.replace(&self.root, "[ROOT]")
     }
 
-    /// Returns what stands before the cursor, on its line.
+    /// Returns the text before the cursor, on its line.
     fn typed(&self) -> String {
         let screen = self.screen.screen();
         let (row, column) = screen.cursor_position();

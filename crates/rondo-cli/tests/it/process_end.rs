@@ -1,4 +1,4 @@
-//! When the process ends although something does not: output that nobody reads, files, servers and disks that hang.
+//! The end of the process although something does not end: output without a reader, files, servers and disks that hang.
 
 use crate::calls::mkfifo;
 use crate::harness::{TestEnv, ask_args, calls, says, serve};
@@ -14,7 +14,7 @@ use tokio::time::timeout;
 
 /// More than a pipe holds.
 const MORE_THAN_A_PIPE: usize = 1 << 20;
-/// What a busy machine may add to half a second, so that a test fails only if something is waited for.
+/// Time that a busy machine may add to half a second, so that a test fails only if something is waited for.
 const SLACK: Duration = Duration::from_secs(1);
 
 /// The ways of `ask` to show an answer.
@@ -36,7 +36,7 @@ fn full_pipe() -> (PipeReader, PipeWriter) {
     (reader, writer)
 }
 
-/// Asks while nobody reads what is shown, and returns the exit code and how long the process was there.
+/// Asks without a reader of the output, and returns the exit code and how long the process ran.
 async fn ask_unread(format: &[&str], options: &[&str]) -> (Option<i32>, Duration) {
     let server = serve(vec![says(&"x".repeat(MORE_THAN_A_PIPE))]).await;
     let url = server.url("/v1");

@@ -1,4 +1,4 @@
-//! What real providers do to a conversation, over a socket.
+//! Peculiarities of real providers, over a socket.
 
 use crate::harness::{TestEnv, calls, says, serve};
 use rondo_testkit::{ReplyScript, Response, Script, Server, Step, openai};
@@ -225,7 +225,7 @@ async fn the_session_of_another_directory_is_named_and_not_taken() {
         assert!(
             shown
                 .stderr
-                .contains("no session was begun in `[ROOT]/project`"),
+                .contains("no session was started in `[ROOT]/project`"),
             "{shown:?}"
         );
         assert!(shown.stderr.contains("[ROOT]/project/sub"), "{shown:?}");

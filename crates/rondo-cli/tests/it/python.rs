@@ -215,7 +215,7 @@ async fn a_busy_interpreter_ends_with_a_killed_program() {
     let pid = written(&env.project().join("pid")).await;
     child.kill().await.unwrap();
     let stat = std::path::Path::new("/proc").join(pid).join("stat");
-    // A zombie has ended, whoever is to bury it.
+    // A zombie has ended, whichever process collects it.
     let is_alive = || {
         let stat = std::fs::read_to_string(&stat).unwrap_or_default();
         stat.rsplit_once(") ")

@@ -52,7 +52,7 @@ async fn a_call_that_ask_asks_about_is_allowed_from_another_process() {
     let shown = answer(&env, &["y"]).await;
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(
-        shown.stderr.contains("goes on with the answer"),
+        shown.stderr.contains("continues with the answer"),
         "{shown:?}"
     );
     person.sees("answered elsewhere by").await;

@@ -20,7 +20,7 @@ use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-/// What the model does at one request.
+/// Behavior of the model at one request.
 pub(crate) enum Say {
     Text(&'static str),
     /// Reads the file of that name.
@@ -111,7 +111,7 @@ impl Approver for Yes {
 }
 
 /// Records a session of one turn for each script in the journal that the binary reads, and returns
-/// what was told, its deltas joined.
+/// its events, with the deltas joined.
 pub(crate) async fn record(
     env: &TestEnv,
     session: &str,

@@ -1,4 +1,4 @@
-//! `rondo repl` as somebody at a terminal meets it.
+//! `rondo repl` as a person at a terminal meets it.
 
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_C, CTRL_D, ENTER, ESC, F2, Person, SHIFT_TAB, TAB, UP};
@@ -12,7 +12,7 @@ pub(crate) fn start(env: &TestEnv, server: &Server, args: &[&str]) -> Person {
     Person::start(env, &[&own[..], args].concat())
 }
 
-/// Returns who said what in a request.
+/// Returns the speaker and text of each message in a request.
 pub(crate) fn messages(server: &Server, request: usize) -> Vec<(String, Value)> {
     let body = server.requests()[request].json();
     assert_paired(&body);
@@ -100,7 +100,7 @@ async fn shift_tab_changes_what_runs_unasked_and_keeps_the_line() {
     person.press("make it").await;
     person.types_behind("› make it").await;
     person.press(SHIFT_TAB).await;
-    person.sees("what stays within the sandbox runs").await;
+    person.sees("calls that stay within the sandbox run").await;
     person
         .types_behind(" · auto, in the sandbox › make it")
         .await;
@@ -114,7 +114,9 @@ async fn shift_tab_changes_what_runs_unasked_and_keeps_the_line() {
     person.prompt("agent").await;
     assert!(!env.project().join("made.txt").exists());
     person.press(SHIFT_TAB).await;
-    person.sees("what changes something is asked about").await;
+    person
+        .sees("calls that change something need approval")
+        .await;
     person.prompt("agent").await;
     leave(person).await;
 }

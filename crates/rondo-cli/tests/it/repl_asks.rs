@@ -1,4 +1,4 @@
-//! What the agent of the shell's design does at the prompt, and what it asks about first.
+//! Acts of the agent of the shell's design at the prompt, and its questions.
 
 use crate::grants::{QUESTION, answer, asked, runs};
 use crate::harness::{TestEnv, calls, says, serve};
@@ -160,7 +160,7 @@ async fn a_call_whose_question_was_open_when_rondo_was_killed_is_asked_about_aga
     rustix::process::kill_process(process, rustix::process::Signal::KILL).unwrap();
     person.code().await;
     let url = server.url("/v1");
-    // Nobody is there to answer the question that is asked again.
+    // There is no user to answer the question that is asked again.
     let resumed = env.run(&["resume", "latest", "--base-url", &url]).await;
     assert_eq!(resumed.stdout, "done\n", "{resumed:?}");
     let [result] = &told(&server, 1)[..] else {

@@ -29,7 +29,7 @@ async fn latest(env: &TestEnv) -> String {
     sessions(env).await[0]["id"].as_str().unwrap().to_owned()
 }
 
-/// The records of the latest session that tell of cells, as their kinds and bodies.
+/// The latest session's records of cells, as their kinds and bodies.
 async fn records(env: &TestEnv, session: &str) -> Vec<Value> {
     let exported = env.run(&["session", "export", session]).await;
     assert_eq!(exported.code, Some(0), "{exported:?}");
@@ -178,11 +178,11 @@ async fn a_cell_that_was_running_when_the_process_was_killed_is_in_doubt() {
         .sees("not run: its end is not recorded, so what it did is unknown")
         .await;
     person
-        .sees("`/restore NUMBER` runs one of them all the same.")
+        .sees("`/restore NUMBER` runs one of them anyway.")
         .await;
     person.prompt("python").await;
     assert!(!begun.exists());
-    // What is asked for by its number runs, until somebody stops it.
+    // A cell that is named by its number runs until it is stopped.
     person.enter("/restore 2").await;
     while !begun.exists() {
         tokio::task::yield_now().await;
@@ -253,7 +253,7 @@ async fn what_a_turn_and_later_cells_left_in_python_is_taken_back_with_it() {
     person.sees("\n(41, False, False)\n").await;
     person.prompt("python").await;
     person.enter("/undo").await;
-    person.sees("nothing was asked yet").await;
+    person.sees("no question was asked yet").await;
     person.prompt("python").await;
     leave(person).await;
 }
@@ -265,7 +265,7 @@ async fn an_ephemeral_session_keeps_no_cell_and_keys_are_kept_by_none() {
     let mut person = python(&env, &server, &["--ephemeral"]).await;
     cell(&mut person, "x = 6").await;
     person.enter("/restore").await;
-    person.sees("nothing is kept of this session").await;
+    person.sees("this session is not recorded").await;
     person.prompt("python").await;
     leave(person).await;
     assert!(sessions(&env).await.is_empty());
@@ -308,7 +308,7 @@ async fn a_lost_interpreter_is_restored_by_what_ran_in_it() {
     leave(person).await;
 }
 
-/// A cell may run while a turn waits to be carried on: the turn goes on as if it were not there.
+/// A cell may run while a turn waits to be resumed: the turn continues as if it were not there.
 #[tokio::test]
 async fn a_cell_between_a_killed_turn_and_its_rest_is_no_part_of_it() {
     let write = json!({"path": "a.txt", "content": "a\n"});
@@ -421,7 +421,7 @@ async fn restoring_is_stopped_by_a_key_and_says_how_far_it_came() {
     leave(person).await;
 }
 
-/// Goes on with the latest session and restores it, and does not wait for the prompt.
+/// Continues the latest session and restores it, and does not wait for the prompt.
 async fn python_at_once(env: &TestEnv, server: &Server) -> Person {
     let args = ["--mode", "python", "-c", "--restore-python"];
     let mut person = start(env, server, &args);

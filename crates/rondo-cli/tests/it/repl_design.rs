@@ -55,7 +55,7 @@ async fn with_ages(env: &TestEnv, args: &[&str]) -> Person {
     person
 }
 
-/// Asks, and waits for what is to be seen and for the prompt.
+/// Asks, and waits for the expected text and for the prompt.
 async fn ask(person: &mut Person, question: &str, seen: &[&str]) {
     person.enter(&format!("# {question}")).await;
     for text in seen {
@@ -64,7 +64,7 @@ async fn ask(person: &mut Person, question: &str, seen: &[&str]) {
     person.prompt("python").await;
 }
 
-/// What was limited or lost has cost the session nothing.
+/// Limits and losses have cost the session nothing.
 async fn ages_are_still_there(person: &mut Person) {
     person.enter("sum(ages) * 1000").await;
     person.sees("\n42000\n").await;
@@ -240,7 +240,7 @@ async fn py_t21_py_50_a_model_without_function_calling_is_refused_at_the_start()
 }
 
 /// The prompt adds nothing of its own to a question: what it sends is what the library's question
-/// sends, and the library alone says when a reply cannot be used, and what comes of it.
+/// sends, and the library alone decides when a reply cannot be used, and what follows.
 #[tokio::test]
 async fn py_51_the_prompt_asks_as_the_librarys_question_does() {
     let script = || {
@@ -287,7 +287,7 @@ async fn py_51_the_prompt_asks_as_the_librarys_question_does() {
     assert_eq!(sent(&library).len(), 3);
 }
 
-/// What the model runs in Python is stopped by the key that stops the turn; the names stay.
+/// Python code of the model is stopped by the key that stops the turn; the names stay.
 #[tokio::test]
 async fn py_t21_a_question_is_stopped_while_its_code_runs() {
     let asleep = "print('asleep', flush=True) or __import__('time').sleep(1000)";
@@ -304,7 +304,7 @@ async fn py_t21_a_question_is_stopped_while_its_code_runs() {
     leave(person).await;
 }
 
-/// Returns what the contents of each request say first, and how many contents there are.
+/// Returns the first words of the contents of each request, and how many contents there are.
 fn openings(server: &Server) -> Vec<(Value, usize)> {
     let requests = server.requests();
     let bodies = requests.iter().map(|request| request.json());
@@ -315,7 +315,7 @@ fn openings(server: &Server) -> Vec<(Value, usize)> {
     bodies.map(opening).collect()
 }
 
-/// What the prompt keeps to holds on the full screen, too.
+/// Promises of the prompt hold on the full screen, too.
 #[tokio::test]
 async fn py_42_the_full_screen_remembers_nothing_between_questions_under_the_python_profile() {
     let server = Server::start([says("One."), says("Two.")]).await;

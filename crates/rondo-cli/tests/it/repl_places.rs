@@ -1,4 +1,4 @@
-//! Where the prompt works: shell, Python and the agent go there together.
+//! Directory of the prompt: shell, Python and the agent go there together.
 
 use crate::harness::{TestEnv, ask_args, calls, says, serve};
 use crate::person::{F2, Person};
@@ -40,7 +40,7 @@ async fn python_and_the_agents_python_go_where_the_shell_goes() {
     person.enter("mine * 7, os.getcwd()[-14:]").await;
     person.sees("(42, '/project/below')").await;
     person.prompt("python").await;
-    // What Python does by itself is Python's, until the shell goes on.
+    // What Python does by itself is Python's, until the shell continues.
     enters(&mut person, "python", &["os.chdir('/')", "!true"]).await;
     person.enter("'at ' + os.getcwd()").await;
     person.sees("'at /'").await;
@@ -83,7 +83,7 @@ async fn a_directory_that_is_gone_is_named_in_every_mode_and_left_by_cd() {
     enters(&mut person, "shell", &["cd lost"]).await;
     person.enter("rmdir ../lost").await;
     person
-        .sees("/project/lost` does not exist any more; `!cd DIR`")
+        .sees("/project/lost` no longer exists; `!cd DIR`")
         .await;
     person.prompt("shell").await;
     person.press(F2).await;
@@ -98,7 +98,7 @@ async fn a_directory_that_is_gone_is_named_in_every_mode_and_left_by_cd() {
     person.prompt("agent").await;
     person.enter("are you there?").await;
     person
-        .sees_below("are you there?", "/project/lost` does not exist any more\n")
+        .sees_below("are you there?", "/project/lost` no longer exists\n")
         .await;
     person.prompt("agent").await;
     let shown = person.all();
@@ -121,7 +121,7 @@ async fn a_line_for_a_directory_that_is_gone_runs_in_no_other() {
     let server = serve(Vec::new()).await;
     let env = bash();
     let mut person = at(&env, &server, "agent").await;
-    // Nobody has started a shell yet.
+    // No shell was started yet.
     let (project, moved) = (env.project(), env.home().join("moved"));
     fs::rename(&project, &moved).unwrap();
     person.enter("!touch made.txt").await;
@@ -162,7 +162,7 @@ async fn where_the_directory_is_gone_a_question_names_it_and_the_way_out() {
     let shown = env.shown(&env.wrapped(in_lost, &asked).output().await.unwrap());
     shown.check(
         "",
-        "error: the directory `[ROOT]/project/lost` does not exist any more\n  \
+        "error: the directory `[ROOT]/project/lost` no longer exists\n  \
          caused by: No such file or directory (os error 2)\n\n\
          hint: `cd` to a directory that exists, or name one by its absolute path: `-C DIR`\n",
         42,
@@ -187,7 +187,7 @@ async fn a_session_that_worked_elsewhere_says_so_and_goes_on_here() {
     let mut person = at(&env, &server, "agent").await;
     person.enter("/resume latest").await;
     person
-        .sees("/project/other` and goes on here: `!cd [ROOT]/project/other` goes there")
+        .sees("/project/other` and continues here; `!cd [ROOT]/project/other` changes to it")
         .await;
     person.prompt("agent").await;
     person.enter("and now?").await;

@@ -50,7 +50,7 @@ async fn a_question_that_is_stopped_before_it_is_asked_leaves_nothing_that_is_as
     stopped(&env, &mut person, "first").await;
     person.prompt("agent").await;
     person.enter("/resume").await;
-    person.sees("no turn was cut off").await;
+    person.sees("there is no turn to resume").await;
     person.prompt("agent").await;
     leave(person).await;
     // A turn that was cut off stays so.

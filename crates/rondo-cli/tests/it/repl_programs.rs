@@ -10,7 +10,7 @@ stty raw -echo
 printf '\033[?1049h\033[?25l\033[?1h\033=\033[?1000h\033[?1006h\033[31mleft'
 kill -9 $$
 ";
-/// Says when it begins, when it goes on, and when it ends.
+/// Says when it begins, when it continues, and when it ends.
 const JOB: &str = r"
 import itertools, os, signal
 times = itertools.count(1)

@@ -27,7 +27,7 @@ async fn cells_share_their_names_and_values_are_echoed() {
     person.sees("\n43\n").await;
     person.prompt("python").await;
     person.press("def f():\r    return x\r\r").await;
-    // The prompt of before has what `prompt` looks for until these keys show.
+    // The earlier prompt has what `prompt` looks for until these keys show.
     person.sees_below("return x\n", ">>>").await;
     person.prompt("python").await;
     person.enter("f()").await;
@@ -74,7 +74,7 @@ async fn a_cell_is_interrupted_and_its_names_stay() {
     person.press(CTRL_C).await;
     person.sees("KeyboardInterrupt").await;
     person.prompt("python").await;
-    // Whoever stopped it knows why.
+    // The user stopped it and knows why.
     assert!(!person.all().contains("Alt-A"), "{}", person.all());
     person.enter("x + 1").await;
     person.sees("\n2\n").await;
@@ -219,14 +219,14 @@ async fn a_cell_reads_what_is_typed_and_is_debugged_at_the_prompt() {
     person.prompt("python").await;
     person.enter("input('again? ')").await;
     person.types_behind("again? ").await;
-    // A line editor that looks for keys just now hears of an interrupt with the next one.
+    // A line editor that is waiting for keys notices an interrupt with the next one.
     person.press("\x03\r").await;
     person.sees("KeyboardInterrupt").await;
     person.prompt("python").await;
     person
         .press("def f(n):\r    breakpoint()\r    return n + 1\r\r")
         .await;
-    // The prompt of before has what `prompt` looks for until these keys show.
+    // The earlier prompt has what `prompt` looks for until these keys show.
     person.sees_below("return n + 1\n", ">>>").await;
     person.prompt("python").await;
     person.enter("f(1)").await;
@@ -264,7 +264,7 @@ async fn what_a_thread_prints_is_shown_at_once_above_the_line_and_not_again() {
     let server = serve(Vec::new()).await;
     let env = TestEnv::new();
     let mut person = at_python(&env, &server).await;
-    // The thread waits for what it prints until somebody writes it.
+    // The thread waits until its output is written.
     let fifo = env.project().join("fifo");
     mkfifo(&fifo);
     for line in [

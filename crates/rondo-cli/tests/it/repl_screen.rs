@@ -1,4 +1,4 @@
-//! What the screen looks like, whatever is typed and however large it is.
+//! Look of the screen, whatever is typed and however large it is.
 
 use crate::harness::{TestEnv, says, serve};
 use crate::person::{CTRL_C, ENTER, Person, TAB};
@@ -165,7 +165,7 @@ async fn the_greeting_and_a_sessions_note_are_broken_at_words_in_a_narrow_termin
             &[][..],
             "note: Tab switches between agent, shell and Python;",
         ),
-        (&["repl", "-c"], "the next question goes on with it"),
+        (&["repl", "-c"], "the next question continues it"),
     ] {
         let args = [args, &named[..]].concat();
         let mut wide = None;

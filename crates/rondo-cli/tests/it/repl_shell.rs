@@ -181,7 +181,8 @@ async fn what_a_program_drew_on_the_whole_screen_is_not_shared_and_a_line_says_s
     person.prompt("agent").await;
     leave(person).await;
     let asked = said(&server, 0).pop().unwrap();
-    let output = "$ bash edit.sh\nbefore\nafter\n[it used the whole screen; what it drew there is left out]\n";
+    let output =
+        "$ bash edit.sh\nbefore\nafter\n[it used the full screen; its drawing is left out]\n";
     assert!(asked.contains(output), "{asked}");
     assert!(asked.contains("exit_code=\"3\""), "{asked}");
 }

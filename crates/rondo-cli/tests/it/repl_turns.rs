@@ -1,4 +1,4 @@
-//! What a person at the prompt says, allows and takes back while turns run.
+//! Messages, grants and corrections of a person at the prompt while turns run.
 
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_D, ENTER, Person};
@@ -32,7 +32,7 @@ async fn a_call_is_asked_about_and_always_means_from_now_on() {
     person.prompt("agent").await;
     person.enter("make three").await;
     person
-        .sees("a: allow write_file in this session; f: for ever")
+        .sees("a: allow write_file in this session; f: permanently")
         .await;
     person
         .sees("Run it? y/n/a/f/e/b, then Enter (Enter alone: no; e: edit; b: no, because…): ")
@@ -104,7 +104,7 @@ async fn what_is_entered_while_a_turn_runs_is_said_to_it() {
         .await;
     person.sees("In French, then.").await;
     person.sees("1 turn,").await;
-    // What was not entered stands at the prompt.
+    // What was not entered is at the prompt.
     person.types_behind("› half").await;
     person.press("\x03").await;
     person.prompt("agent").await;
@@ -149,7 +149,7 @@ async fn a_conversation_is_summed_up_and_goes_on_from_that() {
     person.prompt("agent").await;
     person.enter("/compact").await;
     person
-        .sees("there is nothing to sum up yet: nothing was said")
+        .sees("there is nothing to summarize yet: the conversation is empty")
         .await;
     person.prompt("agent").await;
     person.enter("hi").await;
@@ -157,7 +157,7 @@ async fn a_conversation_is_summed_up_and_goes_on_from_that() {
     person.prompt("agent").await;
     person.enter("/compact").await;
     person
-        .sees("there is nothing to sum up yet: what was said is shorter than a summary")
+        .sees("there is nothing to summarize yet: the conversation is shorter than a summary")
         .await;
     person.prompt("agent").await;
     assert!(!person.all().contains("error:"), "{}", person.all());
@@ -186,7 +186,7 @@ async fn what_a_model_thought_before_a_short_answer_is_not_worth_a_summary() {
     let server = serve(vec![thought]).await;
     let env = TestEnv::new();
     let mut person = start(&env, &server, &[]);
-    let early = "there is nothing to sum up yet";
+    let early = "there is nothing to summarize yet";
     ask(&mut person, &[("hi", "hello"), ("/compact", early)]).await;
     person.prompt("agent").await;
     leave(person).await;
@@ -307,7 +307,7 @@ async fn a_question_is_refused_and_not_kept_while_another_process_works_on_the_s
     other.enter("first").await;
     server.request(0).await;
     let mut person = start(&env, &server, &["-c"]);
-    person.sees("another process works on it").await;
+    person.sees("another process is running it").await;
     person.prompt("agent").await;
     person.enter("refused").await;
     person.sees("error: ").await;
@@ -333,7 +333,7 @@ async fn a_turn_is_taken_back_and_a_fork_leaves_the_session_be() {
         &[
             ("first", "one"),
             ("second", "two"),
-            ("/undo", "back before the last turn"),
+            ("/undo", "undid the last turn"),
             ("third", "three"),
             ("/fork", "of 2 turns: a copy of"),
             ("fourth", "four"),
@@ -381,7 +381,7 @@ async fn the_prompt_tells_what_turns_took() {
     assert_eq!(messages(&server, 1).len(), 4);
 }
 
-/// What another process did is read from the journal.
+/// The turns of another process are read from the journal.
 #[tokio::test]
 async fn the_prompt_tells_what_the_turns_of_a_continued_session_took() {
     let server = serve(vec![
@@ -488,7 +488,7 @@ async fn whoever_terminates_the_prompt_gets_its_code() {
     assert_eq!(person.code().await, Some(0));
 }
 
-/// Killed in the middle, a turn is carried on by whoever comes next: it has its result already.
+/// Killed in the middle, a turn is resumed by the next process: it has its result already.
 #[tokio::test]
 async fn a_turn_that_was_cut_off_is_carried_on_at_the_next_prompt() {
     let server = never_done(&writes("a.txt")).await;
@@ -592,7 +592,7 @@ async fn whoever_terminates_the_prompt_ends_what_it_runs() {
         assert_eq!(person.code().await, Some(143));
         let id = std::fs::read_to_string(env.project().join("id")).unwrap();
         let process = Path::new("/proc").join(id.trim()).join("stat");
-        // A zombie has ended, whoever is to bury it.
+        // A zombie has ended, whichever process collects it.
         while std::fs::read_to_string(&process).is_ok_and(|stat| !stat.contains(") Z ")) {
             tokio::task::yield_now().await;
         }

@@ -46,7 +46,7 @@ async fn gs_f2_what_stays_inside_the_sandbox_runs_unasked_and_changes_nothing_ou
     assert!(!target.exists(), "{result}");
 }
 
-/// Starts the program as an ordinary user, with what that user is to read and write: root may do more than others.
+/// Starts the program as an ordinary user, with the files that user needs: root may do more than others.
 #[cfg(target_os = "linux")]
 const AS_ORDINARY_USER: &str = "exec 9< \"$0\"
 if [ $(id -u) = 0 ]; then
@@ -325,14 +325,14 @@ async fn running_outside_of_the_sandbox_is_asked_about_in_every_mode() {
         let shown = env.ask(&server, &[flags, &["do it"]].concat()).await;
         assert_eq!(shown.code, Some(code), "{flags:?}: {shown:?}");
         assert_eq!(env.project().join("made.txt").exists(), code == 0);
-        let says = "asked to run outside of the sandbox, which a person decides each time";
+        let says = "asked to run outside the sandbox, which always needs approval";
         assert_eq!(shown.stderr.contains(says), code == 44, "{shown:?}");
         let tools = server.requests()[0].json()["tools"].to_string();
         assert_eq!(tools.contains("outside_sandbox"), code == 44, "{tools}");
     }
 }
 
-/// Runs the binary where it is given no namespaces, as in most containers.
+/// Runs the binary if it is given no namespaces, as in most containers.
 fn without_namespaces(env: &TestEnv, args: &[&str]) -> tokio::process::Command {
     // Without capabilities, since who may mount needs no namespace of users.
     let script = "exec unshare -Ur sh -c 'echo 0 > /proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all \"$@\"' - \"$0\" \"$@\"";
@@ -370,7 +370,9 @@ async fn where_there_are_no_namespaces_less_holds_and_it_is_said() {
     let shown = env.shown(&without_namespaces(&env, &args).output().await.unwrap());
     assert_eq!(shown.code, Some(0), "{shown:?}");
     assert!(
-        shown.stderr.contains("the sandbox holds in part here"),
+        shown
+            .stderr
+            .contains("the sandbox protects only in part here"),
         "{shown:?}"
     );
     let result = server.requests()[1].json()["messages"].to_string();

@@ -1,4 +1,4 @@
-//! Questions about commands that offer the sandbox of a folder, and what becomes of the choice.
+//! Questions about commands that offer the sandbox of a folder, and the effects of the choice.
 
 use crate::harness::{Shown, TestEnv, calls, says, serve};
 use crate::person::Person;
@@ -84,7 +84,7 @@ async fn a_folder_chosen_at_the_line_prompt_runs_commands_in_the_sandbox_until_i
 
     let list = env.run(&["policy", "sandbox", "--list"]).await;
     assert_eq!(list.stdout, "[ROOT]/project\n");
-    let again = "commands in `[ROOT]/project` are asked about again\n";
+    let again = "commands in `[ROOT]/project` need approval again\n";
     assert_eq!(revoked(&env).await, again);
     let nothing = revoked(&env).await;
     assert!(nothing.starts_with("nothing to undo: "), "{nothing}");
@@ -148,11 +148,11 @@ async fn doctor_names_the_folder_in_which_commands_run_in_the_sandbox() {
             "ok sandboxed folder [ROOT]/project: commands in it run in the sandbox without a question; \
              `rondo policy sandbox --revoke` undoes it\n"
         }
-        false => "-- sandboxed folder [ROOT]/project: without effect here",
+        false => "-- sandboxed folder [ROOT]/project: no effect here",
     };
     assert!(after.stdout.contains(line), "{after:?}");
     let off = env.var("RONDO_SANDBOX", "off").run(&args).await;
-    let line = "-- sandboxed folder [ROOT]/project: without effect here";
+    let line = "-- sandboxed folder [ROOT]/project: no effect here";
     assert!(off.stdout.contains(line), "{off:?}");
 }
 

@@ -1,4 +1,4 @@
-//! The full screen as somebody at a terminal meets it.
+//! The full screen as a person at a terminal meets it.
 
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_C, CTRL_D, CTRL_Z, ENTER, ESC, Person};

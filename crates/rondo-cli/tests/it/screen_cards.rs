@@ -1,4 +1,4 @@
-//! What may be done with the entries of a conversation on the full screen: selecting, showing in full, copying, doing
+//! Actions on the entries of a conversation on the full screen: selecting, showing in full, copying, doing
 //! again.
 
 use crate::harness::{TestEnv, calls, says, serve};

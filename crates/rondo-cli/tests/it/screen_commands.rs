@@ -21,14 +21,14 @@ async fn a_command_that_shows_a_setting_says_the_same_at_both_prompts() {
         ("/memory maybe", "`/memory` takes `on` or `off`"),
         ("/approve", "only calls that change nothing run without"),
         ("/approve exec(git push *)", "  exec(git push *)"),
-        ("/cost", "nothing was asked yet"),
+        ("/cost", "no question was asked yet"),
         ("/skill", "no skills: none is in `skills` of"),
         ("/include nosuch", "failed to read `nosuch`"),
         ("/mode nosuch", "the modes are: agent, shell, python"),
         ("/model openai/next", "from the next turn on: openai/next"),
         ("/costs", "did you mean `/cost`? `/help` shows all"),
         ("/fork 3", "`/fork` copies the session as it is now"),
-        ("/fork", "nothing was said yet"),
+        ("/fork", "there is no message yet"),
         ("/stop", "nothing runs"),
         ("/stop x", "`/stop` takes the number of a job"),
         ("/run", "`/run` takes a file"),
@@ -36,9 +36,9 @@ async fn a_command_that_shows_a_setting_says_the_same_at_both_prompts() {
         ("/run lines", "there is no `/nothing`"),
         ("/explain", "no command and no cell has failed here"),
         ("/copy", "there is nothing to copy"),
-        ("/undo", "nothing was asked yet"),
-        ("/compact", "there is nothing to sum up yet"),
-        ("/resume", "no turn was cut off"),
+        ("/undo", "no question was asked yet"),
+        ("/compact", "there is nothing to summarize yet"),
+        ("/resume", "there is no turn to resume"),
         ("/resume nosuch", "there is no session"),
     ] {
         screen.press(command).await;
@@ -66,7 +66,7 @@ async fn cells_of_an_earlier_interpreter_are_run_again_on_the_screen_too() {
     crate::repl::leave(line).await;
     let mut screen = open(&env, &server, &["-c"]).await;
     for (command, reply) in [
-        ("/restore x", "`x` is no number of a cell"),
+        ("/restore x", "`x` is not the number of a cell"),
         ("/restore 7", "the session has no cell 7 that ran"),
         ("/restore", "2 of 2 ran again"),
         ("/restore", "every cell of the session is in this"),
@@ -249,13 +249,13 @@ async fn a_fork_and_a_turn_that_is_undone_are_noted_below_the_conversation() {
         "{screen}"
     );
     person.press("/resume latest\r").await;
-    person.shows("the next question goes on with it").await;
+    person.shows("the next question continues it").await;
     person.press("/undo\r").await;
-    person.shows("back before the last turn").await;
+    person.shows("undid the last turn").await;
     person.shows_times("1 step ·", 1).await;
     let screen = person.screen();
     assert!(
-        screen.find("back before the last turn") > screen.rfind("1 step ·"),
+        screen.find("undid the last turn") > screen.rfind("1 step ·"),
         "{screen}"
     );
     person.press(CTRL_C).await;

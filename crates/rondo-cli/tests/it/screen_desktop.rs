@@ -8,7 +8,7 @@ use serde_json::json;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
 
-/// The least that is recognised as an image.
+/// The least that is recognized as an image.
 const PNG: &[u8] = b"\x89PNG\r\n\x1a\nrest";
 const PNG_BASE64: &str = "iVBORw0KGgpyZXN0";
 const CTRL_V: &str = "\x16";
@@ -84,7 +84,7 @@ async fn where_no_image_is_to_be_had_the_screen_says_so() {
     let env = TestEnv::new();
     let mut person = open(&env, &server, &[]).await;
     person.press(CTRL_V).await;
-    person.shows("no program here that reads images").await;
+    person.shows("no program that reads images").await;
     leave(person).await;
 }
 
@@ -241,7 +241,7 @@ async fn a_file_that_is_written_over_is_asked_about_as_a_difference_to_what_is_t
     // What was shown is not what would be changed any more.
     env.write("f.txt", "one\ntwo\nthree and a half\n");
     person.press("y").await;
-    person.shows("It is asked again").await;
+    person.shows("Asked again").await;
     person.shows("1 approval waits").await;
     person.press(REVIEW).await;
     person.shows("3 - three and a half").await;

@@ -9,7 +9,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-/// How long nothing is to be called.
+/// How long no call may be made.
 const QUIET: Duration = Duration::from_secs(3);
 /// Times that this is looked at before it counts as never: threads that did something for the screen wait some seconds for
 /// more to do, and then end.
@@ -75,7 +75,7 @@ async fn a_screen_whose_message_another_process_read_is_idle_again() {
     screen::leave(other).await;
 }
 
-/// Needs `strace`, which `cargo xtask test` installs where it can.
+/// Needs `strace`, which `cargo xtask test` installs if it can.
 #[tokio::test]
 async fn an_idle_screen_calls_no_system_with_the_pane_open_and_while_an_approval_waits() {
     if !can_trace() {

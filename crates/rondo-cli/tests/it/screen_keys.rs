@@ -70,7 +70,7 @@ async fn the_keys_of_emacs_edit_the_draft() {
     leave(person).await;
 }
 
-/// Flag 1 of the protocol: keys that are no letters come as numbers, with their modifiers.
+/// Flag 1 of the protocol: keys that are not letters come as numbers, with their modifiers.
 #[tokio::test]
 async fn keys_of_kittys_protocol_are_understood_and_it_is_switched_off_again() {
     let server = serve(vec![says("Seen.")]).await;
@@ -91,7 +91,7 @@ async fn keys_of_kittys_protocol_are_understood_and_it_is_switched_off_again() {
     assert!(!person.has_kitty_keys());
 }
 
-/// Where an input method shows what is composed: at the terminal's own caret.
+/// An input method shows its composition at the terminal's own caret.
 #[tokio::test]
 async fn the_terminals_own_caret_stands_behind_what_was_typed_also_behind_wide_letters() {
     let server = serve(vec![]).await;

@@ -27,7 +27,7 @@ async fn prepared() -> (TestEnv, Person, File) {
     (env, person, opened.unwrap().unwrap())
 }
 
-/// Waits until nobody can write into a pipe any more.
+/// Waits until a pipe has no writer any more.
 async fn ends(mut pipe: File) {
     let read = spawn_blocking(move || pipe.read(&mut [0])).await;
     assert_eq!(read.unwrap().unwrap(), 0);

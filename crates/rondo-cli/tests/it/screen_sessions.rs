@@ -1,4 +1,4 @@
-//! The panel of sessions on the full screen, and what an opened session goes on with.
+//! The panel of sessions on the full screen, and what an opened session continues with.
 
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::person::{CTRL_D, DOWN, ENTER, ESC, F2, Person};
@@ -159,7 +159,7 @@ async fn continuing_the_session_of_another_directory_is_asked_about_at_both_prom
         person.shows("Continue it there? [y/N").await;
         person.shows("name a fruit").await;
         person.press(ENTER).await;
-        person.shows("no session was begun in").await;
+        person.shows("no session was started in").await;
         person.shows("rondo --session ").await;
         assert_ne!(person.code().await, Some(0));
         let mut person = Person::start(&env, &args);

@@ -1,4 +1,4 @@
-//! The shell beside the conversation, as somebody at a terminal meets it.
+//! The shell beside the conversation, as a person at a terminal meets it.
 
 use crate::harness::{TestEnv, says, serve};
 use crate::person::{CTRL_C, ENTER, ESC, F2, Person};
@@ -119,7 +119,7 @@ async fn the_last_command_is_previewed_and_goes_along_with_the_next_message() {
         assert!(body.contains(part), "{part} in {body}");
     }
     assert!(!person.screen().contains("along ·"), "{}", person.screen());
-    // On the screen it is a card, also when the session is opened anew.
+    // On the screen it is a card, also when the session is opened again.
     for _ in 0..2 {
         person.shows("› why?").await;
         person.shows("+ $ echo @secret.txt; ls not-there").await;
@@ -195,7 +195,7 @@ async fn a_command_that_runs_has_to_end_before_the_line_prompt_goes_on() {
     person.shows("Esc stops what runs").await;
     person.press("/screen\r").await;
     person
-        .shows("a command or a cell still runs: it has to end first")
+        .shows("a command or a cell is still running: wait for it to end")
         .await;
     person.press(ESC).await;
     person.shows("✗ $ echo").await;
@@ -304,7 +304,7 @@ async fn nothing_that_a_program_writes_leaves_the_pane() {
     assert_eq!(person.clipboard(), "");
     assert_eq!(person.told(), [] as [String; 0]);
     assert!(!person.screen().contains('\u{202e}'));
-    // The replies were the program's, and stand in no prompt.
+    // The replies were the program's, and are in no prompt.
     assert!(!person.screen().contains("$ ["), "{}", person.screen());
     person.press("seq 200000; echo over\r").await;
     person.shows("over").await;
@@ -420,7 +420,7 @@ async fn the_state_of_the_terminal_is_shown_before_it_goes_along_with_a_message(
     let body = server.requests()[0].json().to_string();
     for part in [
         "- Current directory: /",
-        "in the midst of a merge",
+        "in the middle of a merge",
         "$ echo on-the-pane; false",
         "<terminal>",
         "where am I?",

@@ -85,7 +85,7 @@ impl Tmux {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// Waits until something holds of what stands on the screen.
+    /// Waits until something holds of what is on the screen.
     async fn until(&self, what: &str, holds: impl Fn(&str) -> bool) {
         let mut screen = String::new();
         for _ in 0..LOOKS_MAX {

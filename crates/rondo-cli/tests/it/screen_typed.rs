@@ -1,4 +1,4 @@
-//! What is typed on the full screen, and what becomes of it: commands, files, pastes, and messages that wait.
+//! Typed input on the full screen, and its effects: commands, files, pastes, and messages that wait.
 
 use crate::harness::{TestEnv, says, serve};
 use crate::person::{CTRL_C, DOWN, ENTER, ESC, F2, SHIFT_TAB, TAB, UP};
@@ -31,7 +31,7 @@ async fn enter_completes_the_beginning_of_a_command_and_does_what_takes_nothing_
     person.press("/cos").await;
     person.shows("▸ /cost").await;
     person.press(ENTER).await;
-    person.shows("nothing was asked yet").await;
+    person.shows("no question was asked yet").await;
     person.press("/rem").await;
     person.shows("▸ /remember").await;
     person.press(ENTER).await;

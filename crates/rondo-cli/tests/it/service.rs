@@ -20,16 +20,16 @@ use std::time::Duration;
 use tokio::time::timeout;
 
 const LONG: Duration = Duration::from_secs(60);
-/// The exit code where another process has the session.
+/// The exit code if another process has the session.
 const IN_USE: i32 = 46;
 
-/// The exit code where there is nothing to answer.
+/// The exit code if there is nothing to answer.
 const NO_SESSION: i32 = 45;
 
 /// How a command ended, once no other process had its session.
 struct Free {
     shown: Shown,
-    /// Whether another process had it before.
+    /// Set if another process had it before.
     was_in_use: bool,
 }
 
@@ -97,7 +97,7 @@ async fn who_listens_to_a_service_hears_what_the_program_does_in_the_session() {
     }
     let url = server.url("/v1");
     // The service lets go of the session a moment after it has told what it waits for. In that moment the answer is kept all
-    // the same, and the service may go on with it.
+    // the same, and the service may continue with it.
     let answered = once_free(&env, &["answer", "--base-url", &url, "latest", "y"]).await;
     let has_gone_on = answered.was_in_use && answered.shown.code == Some(NO_SESSION);
     assert!(
@@ -130,7 +130,7 @@ fn kept_shell(env: &TestEnv, directory: &Path) -> (Arc<KeptShell>, tempfile::Tem
     (Arc::new(KeptShell::new(Shell::start(settings))), state)
 }
 
-/// Returns what a cell wrote, and how it ended.
+/// Returns the output of a cell, and its end.
 async fn heard_cell(listener: &mut Subscription) -> (String, CellEnd) {
     let mut output = String::new();
     loop {
@@ -177,7 +177,7 @@ async fn what_a_command_of_a_person_printed_goes_along_with_the_next_message() {
     .await;
     assert_eq!(end, ended(1, "kept\n"));
     assert_eq!(heard_cell(&mut listener).await, ("kept\n".to_owned(), end));
-    // A command that waits for ever is interrupted by a cancel, and the shell lives on.
+    // A command that waits forever is interrupted by a cancel, and the shell lives on.
     let stop = async {
         loop {
             let update = timeout(LONG, listener.next()).await.unwrap().unwrap();

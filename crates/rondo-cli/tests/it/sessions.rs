@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 
-/// Says that it began, then waits until the file `go` is there.
+/// Prints that it began, then waits until the file `go` is there.
 pub(crate) const WAITS: &str =
     "echo begun >> begun; echo started; while [ ! -e go ]; do sleep 0.02; done";
 
@@ -72,7 +72,7 @@ async fn a_turn_killed_in_a_call_goes_on_without_repeating_what_was_recorded() {
     .await;
     let env = TestEnv::new();
     killed_at(&env, &server, "tool_output_delta", "started").await;
-    // Whoever wrote it again would take this away.
+    // A program that writes it again would take this away.
     env.write("note.txt", "one line\nand another\n")
         .write("go", "");
 
@@ -82,7 +82,7 @@ async fn a_turn_killed_in_a_call_goes_on_without_repeating_what_was_recorded() {
         ("done\n", Some(0)),
         "{shown:?}"
     );
-    assert!(shown.stderr.contains("was cut off and is carried on"));
+    assert!(shown.stderr.contains("was cut off and is resumed"));
     assert_eq!(
         server.requests().len(),
         3,
@@ -102,7 +102,7 @@ async fn a_turn_killed_in_a_call_goes_on_without_repeating_what_was_recorded() {
 
     let again = rondo(&env, &server, "resume", &[]).await;
     assert_eq!(again.code, Some(45), "{again:?}");
-    assert!(again.stderr.contains("no turn of session"), "{again:?}");
+    assert!(again.stderr.contains("has no turn to resume"), "{again:?}");
 }
 
 #[tokio::test]
@@ -160,7 +160,7 @@ async fn a_message_to_a_session_that_was_cut_off_comes_after_its_end() {
         ("new\n", Some(0)),
         "{shown:?}"
     );
-    assert!(shown.stderr.contains("carried on"), "{shown:?}");
+    assert!(shown.stderr.contains("is resumed"), "{shown:?}");
     let said = messages(&server, 2);
     let expected = ["system", "user", "assistant", "tool", "assistant", "user"];
     assert_eq!(roles(&said), expected);
@@ -287,7 +287,7 @@ fn files_with(dir: &Path, text: &str) -> Vec<PathBuf> {
 #[tokio::test]
 async fn a_key_that_a_command_prints_in_pieces_or_encoded_is_not_shown_and_in_no_file() {
     const KEY: &str = "sk-very-secret-0123456789";
-    // In base64, where nothing is before it.
+    // In base64, if nothing is before it.
     const ENCODED: &str = "c2stdmVyeS1zZWNyZXQtMDEyMzQ1Njc4";
     let command = "head -c 9 key.txt; tail -c +10 key.txt; base64 key.txt; seq 20000; cat key.txt";
     let server = serve(vec![
@@ -378,9 +378,7 @@ async fn a_turn_whose_server_is_gone_goes_on_with_another_model_that_is_named() 
             "{shown:?}"
         );
         assert!(
-            shown
-                .stderr
-                .contains("`openai/other` goes on from what there is of it"),
+            shown.stderr.contains("`openai/other` continues from there"),
             "{shown:?}"
         );
         let said = messages(&other, 0);
@@ -429,7 +427,7 @@ async fn a_turn_goes_on_at_the_address_that_it_was_asked_at_and_no_failure_to_co
     let env = TestEnv::new().var("RONDO_BASE_URL", "http://127.0.0.1:9/elsewhere");
     killed_at(&env, &server, "text_delta", "partial").await;
 
-    // Nobody listens there.
+    // There is no listener.
     let nowhere = ["resume", "latest", "--base-url", "http://127.0.0.1:9/v1"];
     for _ in 0..2 {
         let failed = env.run(&nowhere).await;

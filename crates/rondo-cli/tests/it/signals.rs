@@ -154,7 +154,7 @@ async fn what_there_is_is_printed_when_the_turn_is_stopped() {
     assert_eq!(child.wait().await.unwrap().code(), Some(130));
 }
 
-/// More than a pipe holds, so that a writer nobody reads from stands still.
+/// More than a pipe holds, so that a writer without a reader stands still.
 const MORE_THAN_A_PIPE: usize = 1 << 20;
 
 async fn start_unread(deadline: &str) -> (Child, Server, TestEnv) {
@@ -286,7 +286,7 @@ async fn a_reader_that_went_away_is_told_from_one_that_read() {
     assert_eq!((shown.stderr.as_str(), shown.code), ("", Some(141)));
 }
 
-/// What the replay of the latest session prints as its `result`, which must be as the run printed it.
+/// The replay of the latest session prints the same `result` as the run.
 async fn check_replayed(env: &TestEnv, shown: &Shown) {
     let stream = ["replay", "latest", "--output-format", "stream-json"];
     let stream = env.run(&stream).await;

@@ -1,5 +1,5 @@
-//! What a person reads, as a whole: help, errors, transcripts, the line prompt and the screen. `cargo insta review` shows
-//! what a change makes of them; each was read before it was accepted.
+//! Texts that a person reads, as a whole: help, errors, transcripts, the line prompt and the screen. `cargo insta
+//! review` shows what a change makes of them; each was read before it was accepted.
 
 use crate::harness::{Shown, TestEnv, ask_args, calls, says, serve};
 use crate::person::{CTRL_D, ENTER, Person};
@@ -10,7 +10,7 @@ use rondo_testkit::{CallScript, ReplyScript, Response, Script, Server, faults, o
 use serde_json::json;
 use std::fmt::Write as _;
 
-/// What differs from run to run, and what stands in its place.
+/// Parts that differ from run to run, with their placeholders.
 const VARIES: [(&str, &str); 11] = [
     (r"s-[0-9a-f]{11}-[0-9a-f]+", "[SESSION]"),
     (r"s-[0-9a-f]{4,}…", "[SESSION]"),
@@ -43,7 +43,7 @@ fn check(name: &str, text: &str) {
     settings().bind(|| insta::assert_snapshot!(name, text));
 }
 
-/// What a run at a pipe said, with its exit code.
+/// Output of a run at a pipe, with its exit code.
 fn report(shown: &Shown) -> String {
     let mut text = format!("exit code {}\n", shown.code.unwrap_or(-1));
     for (name, said) in [("stdout", &shown.stdout), ("stderr", &shown.stderr)] {
@@ -196,7 +196,7 @@ impl Scene {
 
 const ASKS: &str = "a call that needs approval";
 
-/// What a prompt can be started with: `ask` alone knows the other options.
+/// `true` for arguments of a prompt: `ask` alone knows the other options.
 fn is_of_prompts(scene: &Scene) -> bool {
     let (options, _) = scene.split();
     options.iter().all(|it| *it == "--yolo")
@@ -475,7 +475,7 @@ async fn failures_at_a_terminal_and_at_both_prompts() {
     check("failures", &text);
 }
 
-/// What stands on the screen, without the empty rows at its top.
+/// Text on the screen, without the empty rows at its top.
 fn on_screen(person: &Person) -> String {
     let screen = person.screen();
     let rows = screen.lines().map(str::trim_end);

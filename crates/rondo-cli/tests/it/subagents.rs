@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What a session was asked first, and how many results of calls it has.
+/// First question of a session, and the number of results of calls it has.
 fn asked(request: &Recorded) -> (String, usize) {
     let body = request.json();
     let messages = body["messages"].as_array().unwrap().clone();
@@ -42,7 +42,7 @@ fn answer(request: &Recorded) -> Response {
         ("go", _) => openai::streamed(&says("All done.")),
         ("three", 0) => calling(&[("list_files", json!({"path": "."}))]),
         (task, 0) => {
-            // The process is killed right behind the effect, where a test wants that.
+            // The process is killed right behind the effect, if a test wants that.
             let command = format!(
                 "echo {task} >> effects; if [ -e kill-{task} ]; then rm kill-{task}; kill -9 $(cat agent); fi"
             );
@@ -52,7 +52,7 @@ fn answer(request: &Recorded) -> Response {
     }
 }
 
-/// A process that is killed at its n-th request, and what goes on after it.
+/// A process that is killed at its n-th request, and what continues after it.
 struct Killed {
     env: TestEnv,
     server: Server,
@@ -232,10 +232,7 @@ async fn an_agent_file_gives_ask_its_prompt_and_tools() {
         (Some(0), "Seen.\n"),
         "{shown:?}"
     );
-    for note in [
-        "`Bash(git *)` is left out",
-        "its model `opus` does not count",
-    ] {
+    for note in ["`Bash(git *)` is left out", "its model `opus` is ignored"] {
         assert!(shown.stderr.contains(note), "{shown:?}");
     }
     let body = server.requests()[0].json();

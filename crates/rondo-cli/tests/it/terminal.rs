@@ -1,4 +1,4 @@
-//! What a person at a terminal sees. Python's standard library provides the terminal.
+//! View of a person at a terminal. Python's standard library provides the terminal.
 
 use crate::harness::{Shown, TestEnv, ask_args, calls, says, serve};
 use crate::person::Person;
@@ -27,7 +27,7 @@ async fn ask(env: &TestEnv, server: &Server, typed: &str, args: &[&str]) -> Show
     ask_ahead(env, server, ("", typed), args).await
 }
 
-/// What is typed comes in two parts: before anything is asked, and at each question.
+/// The input comes in two parts: before anything is asked, and at each question.
 async fn ask_ahead(
     env: &TestEnv,
     server: &Server,
@@ -172,7 +172,7 @@ async fn the_words_before_a_call_or_a_question_stand_whole_above_it() {
     }
 }
 
-/// Somebody who leans on the keyboard while the model thinks has allowed nothing.
+/// Leaning on the keyboard while the model thinks has allowed nothing.
 #[tokio::test]
 async fn what_was_typed_before_the_question_is_no_answer_to_it() {
     let call = calls("write_file", &json!({"path": "made.txt", "content": "x"}));
@@ -294,7 +294,7 @@ async fn a_question_shows_what_is_written_where_whatever_comes_first() {
     assert!(person.all().contains("✗ denied by you"), "{}", person.all());
 }
 
-/// Returns what the blocks of questions hold, without what lays them out.
+/// Returns the text of the blocks of questions, without their layout.
 fn blocks(shown: &str) -> String {
     let shown = shown.replace('\r', "");
     let rows = shown.lines().filter_map(|it| it.strip_prefix("  │ "));
@@ -343,7 +343,7 @@ async fn a_long_command_can_be_seen_whole_before_it_is_allowed_and_is_not_allowe
     leave(person).await;
 }
 
-/// What is replaced is on the disk, and no argument says it.
+/// The replaced text is on the disk, and no argument has it.
 #[tokio::test]
 async fn a_question_shows_what_a_call_changes_and_so_does_its_end() {
     let arguments = json!({"path": "poem.txt", "content": "roses\n\u{202e}are\u{1b}[2J blue\n"});
@@ -355,14 +355,14 @@ async fn a_question_shows_what_a_call_changes_and_so_does_its_end() {
     let mut person = Person::start(&env, &args);
     person.types_behind("no, because…): ").await;
     let asked = "`write_file` wants to run with\n  path: poem.txt\n  1 line added, 1 removed\n  @@ -1,2 +1,2 @@\n  \
-                 │  roses\n  │ -are red\n  │ +\\u{202e}are\\u{1b}[2J blue\na: allow write_file in this session; f: for ever\nRun it? y/n/a/f";
+                 │  roses\n  │ -are red\n  │ +\\u{202e}are\\u{1b}[2J blue\na: allow write_file in this session; f: permanently\nRun it? y/n/a/f";
     assert!(person.screen().contains(asked), "{}", person.screen());
     assert_eq!(person.color_of("│ -are red"), vt100::Color::Idx(1));
     assert_eq!(person.color_of("│ +"), vt100::Color::Idx(2));
     // A yes is void once the file is another one than it was for.
     env.write("poem.txt", "violets\n");
     person.press("y\r").await;
-    person.sees("It is asked again").await;
+    person.sees("Asked again").await;
     person.sees("│ -violets").await;
     person.types_behind("no, because…): ").await;
     person.press("y\r").await;

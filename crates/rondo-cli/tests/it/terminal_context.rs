@@ -25,7 +25,7 @@ fn checked(server: &Server, request: usize) -> String {
     for part in [
         "# CONTEXT\\n- Current directory: /",
         "- Operating system: linux\\n- Shell: /bin/bash\\n",
-        "- Git branch: topic-[redacted]\\n- Git state: in the midst of a merge",
+        "- Git branch: topic-[redacted]\\n- Git state: in the middle of a merge",
     ] {
         assert!(body.contains(part), "{part} in {body}");
     }
@@ -45,7 +45,7 @@ async fn my_11_each_question_of_ask_carries_the_context_and_a_replay_sends_the_s
     assert_eq!(second.await.code, Some(0));
     let body = server.requests()[1].json()["messages"].to_string();
     let (before, now) = body.split_once("and now?").unwrap();
-    assert!(before.contains("in the midst of a merge"), "{body}");
+    assert!(before.contains("in the middle of a merge"), "{body}");
     assert!(
         now.contains("- Git branch: topic-") && !now.contains("a merge"),
         "{body}"

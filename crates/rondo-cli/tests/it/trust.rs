@@ -1,4 +1,4 @@
-//! What a person is asked about a folder: its settings, its servers, and what a sandboxed command left changed in it.
+//! Questions to a person about a folder: its settings, its servers, and changes that a sandboxed command left in it.
 
 use crate::harness::{TestEnv, says, serve};
 use crate::person::{ENTER, Person};
@@ -8,14 +8,14 @@ use rondo_sandbox::{Ledger, PROTECTED};
 use rondo_testkit::Server;
 use serde_json::json;
 
-/// What the three questions end with, in the order in which they are asked.
+/// Ends of the three questions, in the order in which they are asked.
 const CHANGES: &str = "Accept these differences, so that Rondo works here as before?";
 const SETTINGS: &str = "Trust [ROOT]/project from now on?";
 const SERVERS: &str = "Start them from now on?";
 /// What stands behind a question at the terminal.
 const CHOICE: &str = "then Enter (Enter alone: no): ";
 
-/// Returns a folder that nobody trusts, with settings, a server and what a command left.
+/// Returns a folder that is not trusted, with settings, a server and what a command left.
 fn folder(server: &Server) -> TestEnv {
     let env = TestEnv::new()
         .var("OPENAI_API_KEY", "sk-123456789")

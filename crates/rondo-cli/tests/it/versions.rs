@@ -207,7 +207,7 @@ async fn each_last_session_is_imported_elsewhere_replayed_and_forked() {
     assert_eq!(checked.code, Some(0), "{checked:?}");
 }
 
-/// The tools of the fixtures are none of the program's: what was in doubt stays so.
+/// The program does not have the tools of the fixtures: calls that were in doubt stay so.
 #[tokio::test]
 async fn each_last_session_is_carried_on_gone_on_with_and_replayed() {
     let env = home("v2-last");
@@ -217,7 +217,7 @@ async fn each_last_session_is_carried_on_gone_on_with_and_replayed() {
     for (name, turns) in sessions {
         let (fallbacks, code, answer) = match *name {
             "open-cancelled" => ("[]", 1, ""),
-            // The other model is at another address now, which is none of the turn's.
+            // The other model is at another address now, which the turn did not use.
             "open-fallback" => ("['p/m2']", 52, ""),
             _ => ("[]", 0, "It is done.\n"),
         };
@@ -311,7 +311,7 @@ async fn todays_prompt_records_cells_in_every_way() {
     .await;
     let env = TestEnv::new().var("MY_TOKEN", "k-1234567890");
     let url = server.url("/v1");
-    // Without what the prompt would tell of this machine.
+    // Without the prompt's facts about this machine.
     let asks = [
         "repl",
         "--mode",
@@ -352,7 +352,7 @@ async fn todays_prompt_records_cells_in_every_way() {
     assert_eq!(replayed.code, Some(0), "{replayed:?}");
 }
 
-/// In what ways an export tells of cells: the names of all that stands in their records, and the words
+/// In what ways an export tells of cells: the names of all that is in their records, and the words
 /// among it.
 fn forms(exported: &str) -> BTreeSet<String> {
     let mut forms = BTreeSet::new();

@@ -152,7 +152,7 @@ async fn only_what_goes_back_counts_as_opaque() {
         let candidate = json!({"content": {"role": "model", "parts": parts}, "finishReason": end});
         format!("data: {}\r\n\r\n", json!({"candidates": [candidate]}))
     };
-    // The signed part stands apart from the text before it, which carries nothing itself.
+    // The signed part is separate from the text before it, which carries nothing itself.
     let text = chunk(json!([{"text": "a"}]), Value::Null);
     let signed = chunk(
         json!([{"text": "", "thoughtSignature": "s"}]),
@@ -211,7 +211,7 @@ async fn what_a_dialect_leaves_out_is_explained() {
 async fn where_nothing_is_left_out_that_is_said() {
     explain("gemini", &[])
         .await
-        .check("", "note: all of it is sent as it is\n", 0);
+        .check("", "note: everything is sent unchanged\n", 0);
 }
 
 #[tokio::test]

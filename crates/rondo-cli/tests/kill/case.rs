@@ -36,7 +36,7 @@ const WAITS: i32 = 47;
 /// Answers that a turn may need.
 const ROUNDS_MAX: u64 = 64;
 
-/// Where a case lives.
+/// Directory of a case.
 pub(crate) struct CaseDir {
     root: TempDir,
     mark: String,
@@ -68,7 +68,7 @@ impl CaseDir {
         self.root().join("home/.local/share/rondo/sessions")
     }
 
-    /// Returns what begins a listener: it is of no turn, and does not have its mark.
+    /// Returns the command of a listener: it belongs to no turn, and does not have its mark.
     pub(crate) fn listener(&self, kind: &'static str) -> ListenerCommand {
         ListenerCommand {
             root: self.root().to_owned(),
@@ -186,7 +186,7 @@ pub(crate) async fn run(mut random: Random, can_trace: bool) -> Tally {
     tally
 }
 
-/// Strikes the process that left the terminal, where there is one, and returns whether it ends.
+/// Strikes the process that left the terminal, if there is one, and returns whether it ends.
 async fn detached_ends(
     said: &str,
     random: &mut Random,
@@ -206,7 +206,7 @@ async fn detached_ends(
     has_ended
 }
 
-/// Who listens to a case.
+/// Listener to a case.
 struct Listening {
     /// One that is left alone.
     attached: Option<Child>,
@@ -237,7 +237,7 @@ impl Listening {
     }
 }
 
-/// Adds what the check of a case's end found, each problem with the case's story.
+/// Adds the problems found at a case's end, each with the case's story.
 fn add_found(tally: &mut Tally, found: check::Found, story: &[String]) {
     tally.calls += found.calls;
     tally.in_doubt += found.in_doubt;
@@ -249,7 +249,8 @@ fn add_problems(tally: &mut Tally, found: impl IntoIterator<Item = String>, stor
     tally.problems.extend(problems);
 }
 
-/// Returns what is run next: what was asked, or what the session needs to go on; none once its turn is over.
+/// Returns the next command: the one asked for, or the one that the session needs to continue; none once its turn is
+/// over.
 fn next_command(round: u64, parks: bool, url: &str, standing: &Standing) -> Option<Vec<String>> {
     let approval = match parks {
         true => ["--approval", "park"].as_slice(),
@@ -269,8 +270,8 @@ fn next_command(round: u64, parks: bool, url: &str, standing: &Standing) -> Opti
     Some(all.map(str::to_owned).collect())
 }
 
-/// Half of the time, a listener that comes when the turn may have begun. It is of no turn and does not have its mark, so
-/// that what is killed of the turn is never the listener.
+/// Half of the time, a listener that comes when the turn may have begun. It belongs to no turn and does not have its
+/// mark, so that what is killed of the turn is never the listener.
 fn listener(dir: &CaseDir, random: &mut Random) -> Option<Child> {
     let listens = random.one_in(2);
     let mut command = dir.command(RONDO);
@@ -278,7 +279,7 @@ fn listener(dir: &CaseDir, random: &mut Random) -> Option<Child> {
     listens.then(|| command.spawn().unwrap())
 }
 
-/// Returns what is wrong with a listener's end, if anything is.
+/// Returns the problem of a listener's end, if there is one.
 async fn end_of_listener(listener: Option<Child>) -> Option<String> {
     let ended = timeout(RUN_MAX, listener?.wait()).await;
     let code = ended.ok().and_then(Result::ok).and_then(|it| it.code());
@@ -336,7 +337,7 @@ fn detached_of(said: &str) -> Option<Pid> {
     pid_of(pid.parse().ok())
 }
 
-/// Waits for the end of a process that is no child.
+/// Waits for the end of a process that is not a child.
 async fn has_ended(process: Pid) -> bool {
     let gone = async {
         while target::is_running(process) {
@@ -348,8 +349,9 @@ async fn has_ended(process: Pid) -> bool {
 
 /// Waits for the end of a process that `strace` runs; returns as [`end_of`] does.
 ///
-/// Where a call was to be killed at that ends processes, who is to end what a command left dies of it, one after another.
-/// `strace` would wait for what is left as long as that runs; the next process of the session ends it.
+/// If a call was to be killed that ends processes, the process that ends a command's remains dies of it, one after
+/// another.
+/// `strace` would wait for the remains as long as they run; the next process of the session ends them.
 async fn end_of_traced(child: &mut Child, dir: &CaseDir) -> Option<(Option<i32>, String)> {
     let Some(tracer) = pid_of(child.id()) else {
         return end_of(child).await;

@@ -1,4 +1,4 @@
-//! What must be true whatever was killed.
+//! Conditions that must hold whatever was killed.
 
 use crate::case::CaseDir;
 use crate::target::{self, Process};
@@ -12,12 +12,12 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use tokio::time::sleep;
 
-/// How long what was started may go on once the turn is over: a command's own time, and what its
+/// How long what was started may continue once the turn is over: a command's own time, and what its
 /// guard gives a supervisor that was stopped.
 const ORPHANS_MAX: Duration = Duration::from_secs(20);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What was recorded when it was last looked at.
+/// Records at the latest look.
 #[derive(Default)]
 pub(crate) struct Journal {
     session: Option<SessionId>,
@@ -70,7 +70,7 @@ impl Journal {
         self.state(dir) == Some(SessionState::Done)
     }
 
-    /// Returns what the session needs to go on.
+    /// Returns the command that the session needs to continue.
     pub(crate) fn standing(&self, dir: &CaseDir) -> Standing {
         match self.state(dir) {
             Some(SessionState::CutOff | SessionState::Running) => Standing::CutOff,
@@ -100,7 +100,7 @@ impl Journal {
     }
 }
 
-/// Where a session stands.
+/// State of a session.
 pub(crate) enum Standing {
     /// Its turn is over, or there is none.
     Over,
@@ -109,7 +109,7 @@ pub(crate) enum Standing {
     Waits(String),
 }
 
-/// What was found in the end.
+/// Findings in the end.
 #[derive(Default)]
 pub(crate) struct Found {
     pub(crate) calls: u64,
@@ -157,7 +157,7 @@ fn check_turn(journal: &Journal, problems: &mut Vec<String>) {
     }
 }
 
-/// A call ends once, and has its effect once where it is done; at most once where it is in doubt.
+/// A call ends once, and has its effect once if it is done; at most once if it is in doubt.
 fn check_calls(effects: &str, turn: &ScriptedTurn, journal: &Journal, found: &mut Found) {
     let count = |token: &str| effects.lines().filter(|line| *line == token).count();
     for (id, outcomes) in journal.outcomes() {
@@ -198,7 +198,7 @@ fn was_struck(outcomes: &[&ToolOutcome]) -> bool {
 }
 
 /// Waits for the end of what was started, and returns what does not end. A supervisor that was stopped
-/// and whose agent and guard are gone has nobody to wake it but who stopped it; it must end then.
+/// and whose agent and guard are gone can be woken only by the process that stopped it; it must end then.
 async fn orphans(mark: &str) -> Vec<Process> {
     let until = Instant::now() + ORPHANS_MAX;
     loop {

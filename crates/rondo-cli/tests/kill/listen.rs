@@ -1,7 +1,7 @@
-//! A listener in a process of its own, which is killed and goes on with its last cursor.
+//! A listener in a process of its own, which is killed and continues with its last cursor.
 //!
-//! What it hears it writes to a file, one update a line, and nothing else is left of it. In the end that must say
-//! what the records say.
+//! It writes its updates to a file, one a line, and nothing else is left of it. In the end these must
+//! match the records.
 
 use crate::case::CaseDir;
 use crate::random::Random;
@@ -33,7 +33,7 @@ pub(crate) struct Listeners {
 }
 
 impl Listeners {
-    /// Has listeners begin and be killed until the case is over.
+    /// Starts and kills listeners until the case is over.
     pub(crate) fn start(dir: &CaseDir, mut random: Random) -> Self {
         let end = CancellationToken::new();
         let ended = end.clone();
@@ -75,7 +75,7 @@ impl Listeners {
     }
 }
 
-/// Is a listener, where the arguments say so.
+/// Is a listener, if the arguments say so.
 pub(crate) fn run(args: &[String]) -> Option<ExitCode> {
     let [kind, log] = args else {
         return None;
@@ -126,7 +126,7 @@ async fn listen(log: &Path, compares: bool) -> Result<(), String> {
     }
 }
 
-/// Says where what was heard is first something else than what is recorded.
+/// Reports the first place where the listener's events differ from the records.
 fn difference(told: &[Line], recorded: &[Line]) -> String {
     let same = told.iter().zip(recorded).take_while(|(a, b)| a == b);
     let at = same.count();
@@ -148,14 +148,14 @@ async fn by_the_records(session: &SessionHandle) -> Result<Vec<Line>, SetupError
     Ok(page(&all))
 }
 
-/// What was heard, by this process and those before it.
+/// Updates of this process and those before it.
 struct Heard {
     log: File,
     updates: Vec<Value>,
 }
 
 impl Heard {
-    /// Reads what is there, without the half of a line that a killed process left.
+    /// Reads the existing output, without the half of a line that a killed process left.
     fn open(path: &Path) -> Self {
         let mut options = OpenOptions::new();
         let mut log = options
@@ -205,7 +205,7 @@ impl Heard {
     }
 }
 
-/// A line of what a page shows: its turn, run and number, and what it says.
+/// A line of a page: its turn, run and number, and its text.
 #[derive(Debug, PartialEq)]
 struct Line {
     place: [u64; 3],
@@ -216,7 +216,7 @@ fn is_result(update: &Value) -> bool {
     update["event"]["type"] == "result"
 }
 
-/// What a page shows that is told these updates: deltas joined, and what was reset taken back.
+/// Page that these updates lead to: deltas joined, and reset ones removed.
 fn page(updates: &[Value]) -> Vec<Line> {
     let mut lines: Vec<Line> = Vec::new();
     for update in updates {

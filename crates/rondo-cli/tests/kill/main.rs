@@ -78,7 +78,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Reads the arguments, some of which are for any test program; none where another test is meant.
+/// Reads the arguments, some of which are for any test program; `None` if another test is meant.
 fn plan(args: &[String]) -> Option<Plan> {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap();
     let mut plan = Plan {
@@ -104,7 +104,7 @@ fn plan(args: &[String]) -> Option<Plan> {
     (filters.is_empty() || filters.iter().any(is_meant)).then_some(plan)
 }
 
-/// What was done and found in all cases.
+/// Counts and findings in all cases.
 #[derive(Default)]
 pub(crate) struct Tally {
     cases: u64,
@@ -187,7 +187,7 @@ async fn run(plan: &Plan) -> bool {
         tally.problems.len(),
     );
     if !tally.problems.is_empty() {
-        // As the test harness writes it, so that it stands with what other failed tests wrote.
+        // As the test harness writes it, so that it appears with the output of other failed tests.
         println!("\n---- {NAME} stdout ----\nkill: seed {}", plan.seed);
     }
     for problem in tally.problems.iter().take(SHOWN_MAX) {

@@ -8,7 +8,7 @@ impl Random {
         Self(Dice::new(seed))
     }
 
-    /// Returns other choices, for what goes on besides.
+    /// Returns other choices, for what continues besides.
     pub(crate) fn split(&mut self) -> Self {
         Self::new(self.0.next_u64())
     }

@@ -12,7 +12,7 @@ const SUPERVISE: &str = "__rondo-supervise";
 
 /// At the end of the command line of keepers and their forks.
 const KEEPER: &str = "__rondo-supervise keeper";
-/// What is said of a keeper that was killed.
+/// Name of a keeper that was killed.
 pub(crate) const KEEPERS: &str = "keeper";
 
 /// System calls to be killed at: what a turn, a journal and a supervisor live by.

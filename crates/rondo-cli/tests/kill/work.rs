@@ -1,4 +1,4 @@
-//! What a victim is asked to do.
+//! Tasks of a victim.
 
 use crate::random::Random;
 use rondo_testkit::{CallScript, Recorded, ReplyScript, Response, openai};
@@ -20,7 +20,7 @@ struct Call {
     arguments: Value,
 }
 
-/// Commands, whose tokens stand for `T`. What they leave running is never waited for by anybody.
+/// Commands, whose tokens stand for `T`. Processes that they leave running are never waited for.
 const COMMANDS: [&str; 9] = [
     "echo T >> ../effects",
     "echo T >> ../effects; sleep 0.2; echo Tb >> ../effects",

@@ -151,11 +151,11 @@ async fn another_script_does_not_go_on_over_the_records_of_one() {
     let shown = world.env.run(&["run", &resume, "other.lua"]).await;
     assert_eq!(shown.code, Some(4), "{shown:?}");
     assert!(
-        shown.stderr.contains("`other.lua` is not what it was"),
+        shown.stderr.contains("`other.lua` changed since"),
         "{shown:?}"
     );
     assert!(
-        shown.stderr.contains("other.lua:1: `rondo.files.append` is called where the records have `rondo.exec` of line 1"),
+        shown.stderr.contains("other.lua:1: `rondo.files.append` is called, but the records have `rondo.exec` of line 1"),
         "{shown:?}"
     );
     assert_eq!(read(&world, "log"), "one\n");

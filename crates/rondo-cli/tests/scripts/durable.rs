@@ -76,7 +76,7 @@ async fn a_script_that_takes_another_way_is_told_the_line() {
     let shown = world.run(&["--resume"]).await;
     assert_eq!(shown.code, Some(4), "{shown:?}");
     assert!(
-        shown.stderr.contains("s.lua:3: `agent:ask` is called with something else where the records have `agent:ask` of line 2"),
+        shown.stderr.contains("s.lua:3: `agent:ask` is called with other arguments, but the records have `agent:ask` of line 2"),
         "{shown:?}"
     );
 }

@@ -136,7 +136,7 @@ async fn memory_is_bounded() {
     ] {
         let shown = alone(script).await.run(&[]).await;
         assert_eq!(shown.code, Some(1), "{script}");
-        let told = shown.stderr.contains("more memory") || shown.stderr.contains("too large");
+        let told = shown.stderr.contains("memory limit") || shown.stderr.contains("too large");
         assert!(told, "{script}: {shown:?}");
     }
 }

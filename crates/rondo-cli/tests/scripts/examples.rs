@@ -59,7 +59,7 @@ async fn a_commit_message_is_written_for_what_is_staged() {
         .await
         .unwrap();
     assert!(staged.success());
-    // Nobody is there to agree, so nothing is committed.
+    // There is no user to agree, so nothing is committed.
     run(&env, &server, &[])
         .await
         .check("Change the file\n", "", 1);

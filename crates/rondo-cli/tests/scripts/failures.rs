@@ -1,11 +1,11 @@
-//! Scripts that failed by one of their calls and go on once its cause is gone, and scripts whose journal is full.
+//! Scripts that failed by one of their calls and continue once its cause is gone, and scripts whose journal is full.
 
 use crate::harness::{Shown, serve};
 use crate::world::World;
 use rondo_testkit::{Response, Script, Server};
 use std::path::Path;
 
-/// Runs a script that fails by its last call, removes the cause of that, and has the script go on to its end.
+/// Runs a script that fails by its last call, removes the cause of that, and has the script continue to its end.
 async fn check_goes_on(
     script: &str,
     cause: impl FnOnce(&Path),

@@ -9,7 +9,7 @@ use rondo_testkit::{Dice, Recorded, Response, Script, Server, openai};
 use serde_json::json;
 use std::time::{Duration, Instant};
 
-/// The exit code where there is no session to go on with.
+/// The exit code if there is no session to continue with.
 const NO_SESSION: i32 = 45;
 /// Points of an ordinary run.
 const POINTS: u32 = 12;
@@ -69,12 +69,12 @@ fn number(variable: &str) -> Option<u32> {
     std::env::var(variable).ok()?.parse().ok()
 }
 
-/// What came of all points.
+/// Results of all points.
 #[derive(Default)]
 struct Tally {
     points: u32,
     kills: u32,
-    /// Killed before its first call, so that there was nothing to go on with.
+    /// Killed before its first call, so that there was nothing to continue with.
     begun_anew: u32,
     /// Requests whose reply was not recorded when the script was killed, which were made again.
     asked_again: usize,
@@ -122,7 +122,7 @@ impl Whole {
         }
     }
 
-    /// Kills another one at a share of its time, has it go on, and counts.
+    /// Kills another one at a share of its time, has it continue, and counts.
     async fn kill_another(&self, share: f64, tally: &mut Tally) {
         tally.points += 1;
         let world = world().await;

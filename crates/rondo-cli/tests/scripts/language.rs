@@ -1,4 +1,4 @@
-//! What scripts have of Lua, and what they do not.
+//! Parts of Lua that scripts have, and parts that they lack.
 
 use crate::harness::serve;
 use crate::world::World;
@@ -25,7 +25,10 @@ print(pcall(require, "../secret"))
     assert!(shown.starts_with("dofile\tnil\nloadfile\tnil\ncollectgarbage\tnil\ndebug\tnil\npackage\tnil\nnil\tnil\tnil\tnil\tnil\tnil\tnil\n2\tnil\t"), "{shown}");
     assert!(shown.contains("attempt to load a binary chunk"), "{shown}");
     assert!(shown.contains("`__gc` is not available"), "{shown}");
-    assert!(shown.contains("require: a module is named by"), "{shown}");
+    assert!(
+        shown.contains("require: the name of a module has"),
+        "{shown}"
+    );
 }
 
 #[tokio::test]
@@ -96,5 +99,5 @@ print(pcall(rondo.tool, { name = "no name", run = print }))
         "{shown}"
     );
     assert!(lines[2].contains("has no type `strnig`"), "{shown}");
-    assert!(lines[3].contains("is no name of a tool"), "{shown}");
+    assert!(lines[3].contains("is not a tool name"), "{shown}");
 }

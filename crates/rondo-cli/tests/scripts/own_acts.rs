@@ -1,4 +1,4 @@
-//! What scripts do themselves: commands, files, questions, branches, streams.
+//! Acts of scripts themselves: commands, files, questions, branches, streams.
 
 use crate::harness::{TestEnv, calls, says, serve};
 use crate::world::World;

@@ -64,12 +64,12 @@ async fn a_changed_script_is_told_where_it_leaves_its_records() {
         (
             "echo sent",
             "echo gone",
-            "new.lua:3: `rondo.exec` is called with something else where the records have `rondo.exec` of line 3 (call 4): the script takes another way than it took when they were made",
+            "new.lua:3: `rondo.exec` is called with other arguments, but the records have `rondo.exec` of line 3 (call 4): the script took a different path when it was recorded",
         ),
         (
             "rondo.exec('echo sent >> log')\n",
             "",
-            "new.lua:3: `rondo.exec` is not called any more",
+            "new.lua:3: `rondo.exec` is no longer called",
         ),
         (
             "print(c.text)",
@@ -127,7 +127,10 @@ async fn a_session_of_no_script_is_not_replayed_as_one() {
         .run(&["replay", "latest", "--script", "s.lua"])
         .await;
     assert_eq!(shown.code, Some(2), "{shown:?}");
-    assert!(shown.stderr.contains("is none of a script"), "{shown:?}");
+    assert!(
+        shown.stderr.contains("does not belong to a script"),
+        "{shown:?}"
+    );
 }
 
 #[tokio::test]

@@ -82,7 +82,7 @@ async fn going_on_with_the_latest_conversation_passes_scripts_over() {
     let world = ran(&["Mine.", "Mine again."]).await;
     let nothing = ask(&world, &["-c", "And now?"]).await;
     assert_eq!(nothing.code, Some(45), "{nothing:?}");
-    assert!(nothing.stderr.contains("are of scripts"), "{nothing:?}");
+    assert!(nothing.stderr.contains("belong to scripts"), "{nothing:?}");
     ask(&world, &["Hi."]).await.check("Mine.\n", "", 0);
     world.run_with(&["--resume"], &["fast"]).await;
     ask(&world, &["-c", "And now?"])
@@ -101,8 +101,7 @@ async fn a_conversation_of_a_script_goes_on_by_its_id_and_the_script_itself_does
     let (script, conversation) = ids(&world).await;
     let refused = ask(&world, &["--session", &script, "And now?"]).await;
     assert_eq!(refused.code, Some(2), "{refused:?}");
-    let why =
-        format!("session `{script}` is that of the script `s.lua`, in which nobody can be asked");
+    let why = format!("session `{script}` belongs to the script `s.lua`, and takes no questions");
     assert!(refused.stderr.contains(&why), "{refused:?}");
     let options = ["--session", &conversation, "And now?"];
     ask(&world, &options).await.check("Better.\n", "", 0);
@@ -115,7 +114,7 @@ async fn a_conversation_of_a_script_goes_on_by_its_id_and_the_script_itself_does
         said.ends_with(&["Hello.", "Good day.", "And now?"]),
         "{said:?}"
     );
-    // The script itself goes on as if nothing had been said.
+    // The script itself continues as if nothing had been said.
     let resumed = world.run_with(&["--resume"], &["fast"]).await;
     resumed.check("Good day.\n", "", 0);
 }

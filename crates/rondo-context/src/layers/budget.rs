@@ -49,7 +49,7 @@ impl TokenEstimate {
     }
 }
 
-/// What the seven layers may take together.
+/// Total size of the seven layers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TokenBudget {
     /// Tokens of the whole context, without the reply.
@@ -58,7 +58,7 @@ pub struct TokenBudget {
     pub estimate: TokenEstimate,
 }
 
-/// What of the layers fits.
+/// Layers that fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fitted {
     /// The layers that precede the history.
@@ -78,7 +78,7 @@ const CUT_NOTE: &str = "\n[cut: the context has no room for the rest]";
 impl TokenBudget {
     /// Fits the layers that precede the history, the history and the message.
     ///
-    /// Tool documentation, then skills, then memory are cut where the layers alone take more than three quarters of the
+    /// Tool documentation, then skills, then memory are cut if the layers alone take more than three quarters of the
     /// budget, however long the history is. The system prompt, the bootstrap and the message are never cut. The history has
     /// what is left: its oldest groups are left out. `groups` are their sizes in bytes, the oldest first; a group is a
     /// user's message with all that follows until the next, so calls stay with their results. A host that bounds its
@@ -127,7 +127,7 @@ impl TokenBudget {
     }
 }
 
-/// Returns the whole lines within so many bytes and a note; nothing where no line fits.
+/// Returns the whole lines within so many bytes and a note; nothing if no line fits.
 fn beginning(text: &str, bytes: usize) -> String {
     let end = text.floor_char_boundary(bytes);
     let kept = text.get(..end).unwrap_or_default();

@@ -1,6 +1,6 @@
 //! The seven layers of a chat's context, from the files of its workspace.
 //!
-//! What precedes the history is equal byte for byte from turn to turn, so that prompt caches live: it holds
+//! The text before the history is equal byte for byte from turn to turn, so that prompt caches live: it holds
 //! neither a clock nor a sender, and how much of it is cut depends on the files, the budget and the estimate of tokens alone.
 
 mod budget;
@@ -19,13 +19,13 @@ pub const CONTEXT_FILE_BYTES_MAX: usize = 64 << 10;
 pub enum LayerKind {
     /// The system prompt: `SOUL.md`, then `AGENTS.md`. Never cut to fit.
     System,
-    /// What is constant in this chat, then `BOOTSTRAP.md` and, for the owner, `USER.md`. Never cut to fit.
+    /// Constants of this chat, then `BOOTSTRAP.md` and, for the owner, `USER.md`. Never cut to fit.
     Bootstrap,
     /// Long-term memory, such as `MEMORY.md`: in private chats alone, that of the person who reads it.
     Memory,
     /// The names and descriptions of the skills.
     Skills,
-    /// What to know about the tools: `TOOLS.md`.
+    /// Notes about the tools: `TOOLS.md`.
     Tools,
     /// The messages of the session.
     History,
@@ -69,7 +69,7 @@ pub struct Layer {
     pub text: String,
 }
 
-/// Who reads the answers.
+/// Readers of the answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Audience {
     /// The owner alone, in a private chat.
@@ -83,15 +83,15 @@ pub enum Audience {
 /// The texts of a workspace. Absent and blank ones have no layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ContextLayers {
-    /// The text of `SOUL.md`: who the assistant is.
+    /// The text of `SOUL.md`: the assistant's character.
     pub soul: Option<String>,
     /// The text of `AGENTS.md`: how it works.
     pub agents: Option<String>,
-    /// What is constant in this chat, such as its channel; a paragraph.
+    /// Constants of this chat, such as its channel; a paragraph.
     pub facts: Option<String>,
-    /// The text of `BOOTSTRAP.md`: what to know from the start.
+    /// The text of `BOOTSTRAP.md`: facts to know from the start.
     pub bootstrap: Option<String>,
-    /// The text of `USER.md`: who the owner is.
+    /// The text of `USER.md`: facts about the owner.
     pub user: Option<String>,
     /// The files of the reader's memories, those that they wrote themselves first.
     pub memories: Vec<MemoryFile>,
@@ -121,7 +121,7 @@ impl Default for ContextLayers {
 }
 
 impl ContextLayers {
-    /// Adds the text of `MEMORY.md`, where there is one.
+    /// Adds the text of `MEMORY.md`, if there is one.
     #[must_use]
     pub fn with_memory(mut self, path: &str, text: Option<String>) -> Self {
         self.memories.extend(text.map(|text| MemoryFile {

@@ -46,7 +46,7 @@ pub struct Accumulator {
     bounds: ReplyBounds,
     /// Each apart: a map has room for eleven from its first on.
     candidates: BTreeMap<u32, Box<Building>>,
-    /// Where each call stands: its candidate and the index of its part.
+    /// Place of each call: its candidate and the index of its part.
     calls: HashMap<u32, (u32, usize)>,
     bytes: usize,
     text_bytes: usize,
@@ -357,7 +357,7 @@ fn too_large(what: &str, max: usize) -> ModelError {
     )
 }
 
-/// What is kept for the length of a session holds no room for more.
+/// Frees spare capacity, since the parts are kept for the length of the session.
 fn compact(mut candidate: Candidate) -> Candidate {
     candidate.parts.shrink_to_fit();
     candidate

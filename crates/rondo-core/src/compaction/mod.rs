@@ -1,13 +1,13 @@
 //! Compaction: changes that make a transcript shorter or readable, as data that is recorded and applied again.
 //!
-//! Messages are *summarised* or *dropped* in whole groups (a user message and everything that followed from
+//! Messages are *summarized* or *dropped* in whole groups (a user message and everything that followed from
 //! it), so that no call is separated from its result. Within the last group, results are *shortened* to
 //! their beginning and end, and old steps are dropped. The same changes applied to the same messages give
 //! the same messages, which is how a session's transcript is rebuilt from its records.
 //!
 //! # Layout
-//! - `plan`: which messages a change covers; `size`: the sizes it goes by.
-//! - `refused`: what a provider refuses to read, and the message without it.
+//! - `plan`: the messages that a change covers; `size`: the sizes it uses.
+//! - `refused`: the parts that a provider refuses to read, and the message without them.
 //! - `shorten`: a long text, reduced to its beginning and end.
 //! - `words`: the texts that the model reads.
 
@@ -42,11 +42,11 @@ pub struct Compaction {
     pub from: u32,
     /// The index after the last message that changes.
     pub to: u32,
-    /// What happens to these messages.
+    /// Change of these messages.
     pub change: Change,
 }
 
-/// What happens to the messages of a [`Compaction`].
+/// Change of the messages of a [`Compaction`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
@@ -71,13 +71,13 @@ pub enum Change {
     },
     /// They stay, and their images and files become texts that describe them.
     Described {
-        /// What the provider said when it refused them.
+        /// The provider's error when it refused them.
         reason: String,
     },
     /// They stay without signatures, sealed reasoning and whatever else only their provider can read, as messages
     /// from elsewhere do.
     Unsealed {
-        /// What the provider said when it refused them.
+        /// The provider's error when it refused them.
         reason: String,
     },
 }

@@ -1,4 +1,4 @@
-//! Decides which messages are dropped or shortened, from their sizes alone.
+//! Choice of the messages that are dropped or shortened, from their sizes alone.
 
 use super::size::{message_bytes, size, transcript_bytes};
 use super::words::{dropped_note, is_summary, steps_note};
@@ -22,14 +22,14 @@ pub(crate) struct ContextBudget {
     pub(crate) target: u64,
 }
 
-/// Returns where groups begin: at each message of the user's own.
+/// Returns the beginnings of groups: each message of the user's own.
 fn groups(transcript: &Transcript) -> Vec<usize> {
     let messages = transcript.iter().enumerate();
     let begins = messages.filter(|(_, message)| message.role == Role::User && !message.synthetic);
     begins.map(|(place, _)| place).collect()
 }
 
-/// Returns the size of each group in bytes. What precedes the first group belongs to it.
+/// Returns the size of each group in bytes. Messages before the first group belong to it.
 pub(crate) fn group_bytes(transcript: &Transcript) -> Vec<u64> {
     let mut begins = groups(transcript);
     if let Some(first) = begins.first_mut() {
@@ -68,7 +68,7 @@ pub(crate) struct HistoryBound {
 
 /// Returns the changes that leave so many messages, in whole groups, in the order in which they are applied.
 ///
-/// Where `keep` is set and the latest group is longer than that, it keeps the user's message, a note and its latest
+/// If `keep` is set and the latest group is longer than that, it keeps the user's message, a note and its latest
 /// steps, so that the latest exchange is never forgotten whole.
 pub(crate) fn limit_count(transcript: &Transcript, bound: HistoryBound) -> Vec<Compaction> {
     let len = transcript.len();
@@ -127,7 +127,7 @@ pub(crate) fn drop_groups(
     }
 }
 
-/// Returns the messages before `to`, as they are sent to be summarised. If they do not fit `limit`, their
+/// Returns the messages before `to`, as they are sent to be summarized. If they do not fit `limit`, their
 /// results are shortened, then their oldest groups are dropped. `None` if that is not enough.
 pub(crate) fn summary_input(transcript: &Transcript, to: usize, limit: u64) -> Option<Transcript> {
     let mut input: Transcript = transcript.iter().take(to).cloned().collect();
@@ -194,7 +194,7 @@ impl Shortening {
         self.make(shortened(0, to, OLD_RESULT_BYTES));
     }
 
-    /// Shortens the results of the latest step, where the step takes more than `share` and all of it
+    /// Shortens the results of the latest step, if the step takes more than `share` and all of it
     /// more than `target`.
     fn latest_results(&mut self, share: u64, target: u64) {
         let (latest, end) = (self.latest_step(), self.left.len());
@@ -246,7 +246,7 @@ impl Shortening {
         message.is_some_and(|message| message.role == Role::Tool)
     }
 
-    /// Returns where the latest step begins: the last message of the model.
+    /// Returns the beginning of the latest step: the last message of the model.
     fn latest_step(&self) -> usize {
         let last = |message: &Arc<Message>| message.role == Role::Assistant;
         self.left.iter().rposition(last).unwrap_or(self.left.len())

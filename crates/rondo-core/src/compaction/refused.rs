@@ -1,4 +1,4 @@
-//! What a provider may refuse to read in a message, and the message without it.
+//! Parts of a message that a provider may refuse to read, and the message without them.
 
 use rondo_types::{ContentBlock, Message, Part, TextPart};
 use std::sync::Arc;

@@ -6,7 +6,7 @@ use std::task::{Context, Poll, ready};
 use tokio::task::unconstrained;
 use tokio::time::{Instant, Sleep, sleep_until};
 
-/// A timer that is set anew only where it would ring too late.
+/// A timer that is set again only if it would ring too late.
 ///
 /// To set a timer of the runtime costs a lock and often a system call, and a limit moves with each piece of a reply. One
 /// that moved away from the timer finds it ringing too early: then it is set for what is left.
@@ -28,8 +28,8 @@ impl Alarm {
             timer.as_mut().reset(instant);
         }
         loop {
-            // What is read before it may have used up what the runtime lets a task do in one turn: a server that always has
-            // more would put every limit off.
+            // Input that is read before it may have used up the share of one turn that the runtime gives a task: a
+            // server that always has more would put every limit off.
             ready!(pin!(unconstrained(timer.as_mut())).poll(cx));
             if timer.deadline() >= instant {
                 return Poll::Ready(());

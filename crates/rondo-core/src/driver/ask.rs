@@ -24,15 +24,14 @@ pub(super) const ANSWER_TIMEOUT: Duration = Duration::from_hours(24 * 7);
 /// How often a question is put again because what it is about changed before the answer; then the call is denied.
 const ASKED_AGAIN_MAX: u32 = 3;
 /// Said below the words of such a question.
-const CHANGED: &str =
-    "It is asked again: its directory, variables or files changed before the answer.";
-/// What the model reads if they do not stop changing.
+const CHANGED: &str = "Asked again: the directory, variables or files changed before the answer.";
+/// Message to the model if they do not stop changing.
 const KEEPS_CHANGING: &str =
     "denied: the directory, environment or files changed while waiting for approval";
-/// What the model reads if nothing can wait.
-const NOT_LATER: &str = "nobody can answer later, since nothing is recorded of the turn";
-/// What a running call reads if nobody answers in place.
-const NOT_WHILE_RUNNING: &str = "nobody can answer while the call runs";
+/// Message to the model if nothing can wait.
+const NOT_LATER: &str = "the question cannot be answered later, since the turn is not recorded";
+/// Message to a running call if no one answers in place.
+const NOT_WHILE_RUNNING: &str = "the question cannot be answered while the call runs";
 /// The actor of an answer to a running call that no person gave.
 const NOBODY: &str = "nobody";
 
@@ -45,20 +44,20 @@ pub(super) async fn answer(
     answered.map_err(|panic| format!("asking failed: {panic}"))
 }
 
-/// A question about a call, and what becomes of its answer.
+/// A question about a call, and the handling of its answer.
 pub(super) struct CallAsk {
     subject: QuestionSubject,
     call_id: CallId,
     kind: QuestionKind,
     prompt: String,
     reasons: Vec<AskReason>,
-    /// What an approval agrees to; learnt right before the question is put.
+    /// Terms of the approval; determined right before the question is asked.
     terms: Terms,
     /// How often it was put before.
     round: u32,
     /// The row of the mailbox with the answer that did not count.
     void: Option<MailId>,
-    /// The call as the gate sees it; none if its tool is gone.
+    /// The call as the gate sees it; `None` if its tool is gone.
     judged: Option<GateRequest>,
     judge: Judge,
     interceptors: Interceptors,
@@ -105,7 +104,7 @@ impl Driver {
         self.put(ask).await;
     }
 
-    /// Returns what a question about a call is about.
+    /// Returns the subject of a question about a call.
     fn subject(&self, call: PlannedCall) -> QuestionSubject {
         QuestionSubject {
             session: self.setup.session.clone(),
@@ -134,7 +133,7 @@ impl Driver {
         self.tasks.spawn(ask.put(question).in_current_span());
     }
 
-    /// Makes a question durable; none if the journal fails, which ends the turn.
+    /// Makes a question durable; `None` if the journal fails, which ends the turn.
     pub(super) async fn record_question(&mut self, mut question: Question) -> Option<Question> {
         let step = self.machine.steps();
         question.subject.record = self.batch.note_asked(self.at, step, question.clone());
@@ -153,7 +152,7 @@ impl Driver {
         Some(question)
     }
 
-    /// Notes an answer, and tells of it.
+    /// Records an answer, and reports it.
     pub(super) fn note_answered(&mut self, at: TimeMs, answer: Answer, mail: Option<MailId>) {
         let step = self.machine.steps();
         let (question, actor) = (answer.question.clone(), answer.actor.clone());
@@ -219,7 +218,7 @@ fn denied(reason: String) -> NotAnswered {
     NotAnswered::Denied { reason }
 }
 
-/// Returns what a running call asks by `asks`, until it must end.
+/// Puts the question of a running call to `asks`, until the call must end.
 pub(super) async fn ask_of_running(
     asks: mpsc::Sender<Box<RunningAsk>>,
     own: CancellationToken,
@@ -241,7 +240,7 @@ pub(super) async fn ask_of_running(
     }
 }
 
-/// What became of a question about a call.
+/// Outcome of a question about a call.
 #[expect(
     clippy::large_enum_variant,
     reason = "one is held at a time, and not for long"
@@ -249,7 +248,7 @@ pub(super) async fn ask_of_running(
 enum CallAnswer {
     /// Someone answered.
     Given(Answer, Option<MailId>),
-    /// Nobody did, and the call is denied for this reason.
+    /// No answer came, and the call is denied for this reason.
     Denied(String),
     Later(Option<TimeMs>),
 }
@@ -277,7 +276,7 @@ impl CallAsk {
             CallAnswer::Later(expires) if self.can_park => {
                 return TaskEnd::Later(Question {
                     expires,
-                    // As it is asked when the turn goes on.
+                    // As it is asked when the turn continues.
                     ..self.worded(self.prompt.clone())
                 });
             }
@@ -347,7 +346,7 @@ impl CallAsk {
     async fn answer(&self, question: Question) -> CallAnswer {
         tokio::select! {
             () = self.cancel.cancelled() => CallAnswer::Denied(CANCELLED.to_owned()),
-            () = sleep(ANSWER_TIMEOUT) => CallAnswer::Denied("nobody answered in time".to_owned()),
+            () = sleep(ANSWER_TIMEOUT) => CallAnswer::Denied("there was no answer in time".to_owned()),
             answer = answer(&self.approver, &question) => match answer {
                 Ok(QuestionReply::Answered(answer, mail)) => CallAnswer::Given(answer, mail),
                 Ok(QuestionReply::Later { expires }) => CallAnswer::Later(expires),

@@ -1,4 +1,4 @@
-//! What the budgets grant for each request, and what is settled after it.
+//! Reservations with the budgets for each request, and their settlement.
 
 use super::ask::{ANSWER_TIMEOUT, answer};
 use super::{Driver, TaskEnd, guarded};
@@ -14,12 +14,12 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
-/// What a turn has reserved.
+/// Reservations of a turn.
 #[derive(Debug, Default)]
 pub(super) struct Reservations {
     /// How many there were; it names the next one.
     count: u64,
-    /// Whether a person let the turn go on beyond the budgets.
+    /// Set if a person let the turn exceed the budgets.
     beyond: bool,
     /// That of the request under way.
     open: Option<Reservation>,
@@ -54,13 +54,13 @@ impl Reservations {
     }
 }
 
-/// What came of asking for a request.
+/// Result of asking for a request.
 pub(super) struct Funded {
     reservation: Reservation,
     given: Option<(Answer, Option<MailId>)>,
 }
 
-/// Asks the budgets for a request, and a person where they are spent.
+/// Asks the budgets for a request, and a person if they are spent.
 pub(super) struct Funding {
     budgets: Arc<[Arc<dyn Budgets>]>,
     approver: Arc<dyn Approver>,
@@ -72,7 +72,7 @@ pub(super) struct Funding {
 impl Funding {
     async fn ask(self, settled: Option<oneshot::Receiver<()>>) -> TaskEnd {
         if let Some(settled) = settled {
-            // It ends also where the budget did not take it.
+            // It ends also if the budget did not take it.
             settled.await.ok();
         }
         let Some(reason) = self.refusal().await else {
@@ -88,7 +88,7 @@ impl Funding {
         TaskEnd::AskBudget(Box::new(self), question, reason)
     }
 
-    /// Puts the question whether the turn may go on, which is recorded.
+    /// Puts the question whether the turn may continue, which is recorded.
     async fn put(mut self, question: Question, reason: String) -> TaskEnd {
         let answered = tokio::select! {
             biased;
@@ -179,7 +179,7 @@ impl Driver {
         true
     }
 
-    /// Records the question whether the turn may go on, and puts it.
+    /// Records the question whether the turn may continue, and puts it.
     pub(super) async fn put_budget(
         &mut self,
         funding: Funding,
@@ -193,7 +193,7 @@ impl Driver {
         }
     }
 
-    /// Notes what was reserved for the request that is held, and returns what the budgets say of it; none if it was
+    /// Takes the reservation for the held request, and returns the decision of the budgets; `None` if the request was
     /// stopped meanwhile.
     pub(super) fn funded(&mut self, funded: Funded) -> Option<Input> {
         let Funded { reservation, given } = funded;
@@ -218,7 +218,7 @@ impl Driver {
         })
     }
 
-    /// Settles the request whose end the machine was told of.
+    /// Settles the request whose end the machine has received.
     pub(super) fn settle_request(&mut self) {
         if let Some(reservation) = self.reservations.open.take() {
             self.settle_reservation(reservation, self.machine.last_amount());

@@ -13,9 +13,9 @@ use rondo_types::{
 };
 use std::time::Duration;
 
-/// What the model reads of a call that was asked about.
+/// Message to the model about a call with an open question.
 const NOT_RUN: &str =
-    "the turn waited for an answer, and could not be carried on: the call was not run";
+    "the turn was waiting for an answer and could not be resumed: the call was not run";
 
 /// Returns whether a turn waits for answers.
 pub(super) fn is_parked(records: &[Record]) -> bool {
@@ -27,7 +27,7 @@ pub(super) fn is_parked(records: &[Record]) -> bool {
     last == Some(true)
 }
 
-/// A turn that is to be closed, and why.
+/// A turn to close, and the reason.
 pub(super) struct Closing<'a> {
     pub(super) config: TurnConfig,
     pub(super) history: Transcript,
@@ -81,7 +81,7 @@ pub(super) async fn close(
     }
     let error = ModelError::new(
         ErrorClass::Internal,
-        format!("the turn waited for an answer, and this version cannot carry it on: {why}"),
+        format!("the turn was waiting for an answer, and this version cannot resume it: {why}"),
     );
     let closed = TurnMachine::new(config).closed(at, records, fold.transcript(), error);
     let Some(outcome) = closed else {

@@ -43,7 +43,7 @@ struct SteeringQueue {
     messages: VecDeque<(Message, Option<(MailId, u64)>)>,
     /// Rows that were taken back, until the caller was told of it.
     taken_back: Vec<MailId>,
-    /// Whether the turn is over.
+    /// Set when the turn is over.
     is_closed: bool,
 }
 
@@ -139,7 +139,7 @@ impl fmt::Debug for TurnControl {
 }
 
 impl TurnControl {
-    /// Has the turn's last record tell how the process ends by it: `note` is asked once, when the
+    /// Adds the end of the process to the turn's last record: `note` is asked once, when the
     /// outcome is known.
     #[must_use]
     pub fn noting_end(
@@ -170,8 +170,8 @@ impl TurnControl {
             .collect()
     }
 
-    /// Gives the machine an input, and before it what the user said meanwhile. What it does not say at once waits on,
-    /// so that it can be taken back until it is said.
+    /// Gives the machine an input, and before it the user's messages that came meanwhile. Those that it does not give
+    /// at once wait on, so that they can be taken back until it does.
     pub(super) fn handle(
         &mut self,
         machine: &mut TurnMachine,
@@ -207,7 +207,7 @@ impl TurnControl {
         self.said.pop_front()
     }
 
-    /// Waits for a request to stop the turn; for ever, once it came.
+    /// Waits for a request to stop the turn; forever, once it came.
     ///
     /// # Cancel safety
     /// Cancel safe.

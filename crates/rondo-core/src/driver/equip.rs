@@ -11,7 +11,7 @@ use std::sync::Arc;
 pub(super) struct Equipment {
     own: Toolbox,
     sources: Vec<Arc<dyn ToolSource>>,
-    /// The generations of what is offered; none where the turn offers what another process did.
+    /// The generations of the offered tools; `None` if the turn offers those of another process.
     offered: Option<Vec<u64>>,
 }
 
@@ -29,12 +29,12 @@ impl Equipment {
         equipment
     }
 
-    /// Has the turn go on after its records: what they offer may not be what there is now.
+    /// Continues the turn after its records: what they offer may not be what there is now.
     pub(super) fn resume(&mut self) {
         self.offered = None;
     }
 
-    /// Returns all tools, where those of a source have changed.
+    /// Returns all tools, if those of a source have changed.
     fn changed(&mut self, scope: &ToolScope) -> Option<Toolbox> {
         if self.sources.is_empty() {
             return None;
@@ -62,7 +62,7 @@ impl Equipment {
     }
 }
 
-/// Returns what foreign code says; nothing where it panics.
+/// Returns the result of foreign code; nothing if it panics.
 fn heard<T>(say: impl FnOnce() -> T) -> Option<T> {
     let said = catch_unwind(AssertUnwindSafe(say));
     if said.is_err() {
@@ -81,7 +81,7 @@ fn scope(setup: &TurnSetup, step: u32) -> ToolScope {
 
 impl Driver {
     /// Takes up tools that have changed before a step's request is sent for the first time, and returns whether the machine
-    /// makes the request anew with them.
+    /// makes the request again with them.
     pub(super) fn equip(&mut self) -> bool {
         let scope = scope(&self.setup, self.machine.steps());
         let Some(tools) = self.equipment.changed(&scope) else {

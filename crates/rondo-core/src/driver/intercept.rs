@@ -1,4 +1,4 @@
-//! What the interceptors say, each within a bound.
+//! Decisions of the interceptors, each within a bound.
 
 use super::{Driver, TaskEnd, TurnSetup, guarded};
 use crate::machine::{Input, RequestCheck};
@@ -41,7 +41,7 @@ impl Interceptors {
         self.list.is_empty()
     }
 
-    /// Returns what one says, or why it says nothing.
+    /// Returns the reply of an interceptor, or why there is none.
     async fn heard<T>(&self, said: impl Future<Output = T>) -> Result<T, String> {
         tokio::select! {
             biased;
@@ -108,7 +108,7 @@ impl Interceptors {
         }
     }
 
-    /// Has a call's end seen before the machine is told of it.
+    /// Shows a call's end to the interceptors before the machine receives it.
     pub(super) async fn after(self, input: Input, tool: String, arguments: Value) -> TaskEnd {
         let Input::ToolFinished {
             call_id,
@@ -136,7 +136,7 @@ impl Interceptors {
         }
     }
 
-    /// Asks about a result, and returns what is to be read instead of it.
+    /// Asks about a result, and returns the text to read instead of it.
     async fn after_tool(self, mut call: FinishedCall) -> Option<Interception> {
         let mut by = Vec::new();
         let mut read = None;

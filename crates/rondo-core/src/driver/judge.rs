@@ -35,7 +35,7 @@ impl Judge {
         }
     }
 
-    /// Returns the gate's terms; none where it does not say in time.
+    /// Returns the gate's terms; `None` if it does not say in time.
     pub(super) async fn terms(&self, request: &GateRequest) -> Option<Terms> {
         let (gate, request) = (Arc::clone(&self.gate), request.clone());
         let terms = guarded(async move { gate.terms(&request).await });
@@ -45,7 +45,7 @@ impl Judge {
         }
     }
 
-    /// Has the gate allow what the user does from now on.
+    /// Adds the user's grants to the gate.
     pub(super) fn remember(&self, grant: &Grant) {
         self.gate.remember(grant);
     }
@@ -64,8 +64,8 @@ impl Judge {
         }
     }
 
-    /// Lets an answer with other arguments stand unless an interceptor or the gate denies those. What it would have
-    /// asked about is answered already.
+    /// Lets an answer with other arguments count unless an interceptor or the gate denies those. Their questions
+    /// are answered already.
     pub(super) async fn check_edit(
         self,
         interceptors: Interceptors,

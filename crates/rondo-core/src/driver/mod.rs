@@ -6,17 +6,17 @@
 //! # Layout
 //! - `alarm`: a timer for a limit that moves.
 //! - `ask`: questions about calls and of running calls.
-//! - `intercept`: what the interceptors say of calls, results and steps.
-//! - `budgets`: what is reserved for a request before it is sent.
+//! - `intercept`: the replies of interceptors about calls, results and steps.
+//! - `budgets`: reservations for a request before it is sent.
 //! - `equip`: tools that come and go between two steps.
 //! - `judge`: the gate's verdict on one call, and on what a person made of it.
 //! - `model_work`: one model request with its timers.
 //! - `request`: the checks of a request before it is sent.
-//! - `resume`: how a turn that was cut off goes on, from its records.
+//! - `resume`: how a turn that was cut off continues, from its records.
 //! - `task_end`: how work beside the loop ends.
 //! - `tool_work`: one tool call with its timeout and its end.
-//! - `spans`: what a log shows of a turn.
-//! - `record_batch`: what is written to the journal, and when.
+//! - `spans`: the log of a turn.
+//! - `record_batch`: records that are written to the journal, and when.
 //! - `close`: the end of a parked turn that this version cannot drive again.
 //! - `control`: the handle to cancel and steer a turn.
 //! - `park`: how a turn lets go while its questions wait for an answer.
@@ -86,23 +86,23 @@ pub struct TurnSetup {
     pub turn: TurnId,
     /// The turn's place in its session, from 1.
     pub turn_number: u32,
-    /// Who answers.
+    /// Model to ask.
     pub model: Arc<dyn Model>,
     /// The fallback models, in order. Each takes over for the rest of the turn when the one before it fails.
     pub fallbacks: Vec<Arc<dyn Model>>,
-    /// What it may call.
+    /// Tools that it may call.
     pub tools: Toolbox,
-    /// Who offers tools beside them that may change between two steps.
+    /// Sources of further tools, which may change between two steps.
     pub tool_sources: Vec<Arc<dyn ToolSource>>,
-    /// Who judges each call.
+    /// Gate that judges each call.
     pub gate: Arc<dyn Gate>,
     /// Answers when the gate asks for approval.
     pub approver: Arc<dyn Approver>,
-    /// Who may deny or change calls, results and steps, in order.
+    /// Interceptors, which may deny or change calls, results and steps, in order.
     pub interceptors: Vec<Arc<dyn Interceptor>>,
     /// Budgets that the turn shares with others. Each is asked before each request; one that refuses is enough.
     pub budgets: Vec<Arc<dyn Budgets>>,
-    /// Where everything is recorded first.
+    /// Journal in which everything is recorded first.
     pub journal: Arc<dyn Journal>,
     /// Limits, rendering and texts; shared, so that many turns hold one.
     pub profile: Arc<Profile>,
@@ -110,14 +110,14 @@ pub struct TurnSetup {
     pub system: Arc<Vec<String>>,
     /// The JSON Schema that the answer must fit.
     pub response_schema: Option<Value>,
-    /// Checks answers that fit the schema; none where the schema says it all.
+    /// Checks answers that fit the schema; `None` if the schema says it all.
     pub answer_check: Option<AnswerCheck>,
-    /// What becomes durable together with the turn's first records, such as that its message was taken out of a
+    /// Effects that become durable together with the turn's first records, such as taking its message out of a
     /// mailbox.
     pub opening: Commit,
     /// Seeds the jitter of retries.
     pub seed: u64,
-    /// Whether the conversation holds text from outside; the turn notes what it reads.
+    /// Set if the conversation has text from outside; the turn adds its own.
     pub outside_text: OutsideText,
 }
 
@@ -135,10 +135,10 @@ impl TurnSetup {
 ///
 /// Every turn ends, within its limits, and sends `init` first and `result` last, whatever happens;
 /// failures are outcomes too. The time that a person takes to
-/// answer counts against no limit but a week for each answer. Where the approver replies [`QuestionReply::Later`](crate::QuestionReply::Later) it is parked instead, and sends
+/// answer counts against no limit but a week for each answer. If the approver replies [`QuestionReply::Later`](crate::QuestionReply::Later) it is parked instead, and sends
 /// `parked` last. Calls of `history` that lack a result get one first: where `input` is
 /// [`Message::tool_results`], the one that it holds. Results of calls that the history does not end
-/// with fail the turn, where the message has no others.
+/// with fail the turn, if the message has no others.
 ///
 /// # Cancel safety
 /// Dropping the future ends the request and the tool calls under way without waiting for them and
@@ -165,7 +165,7 @@ pub fn run_turn(
 struct Driver {
     machine: TurnMachine,
     setup: TurnSetup,
-    /// Where the tools of `setup` come from.
+    /// Sources of the tools of `setup`.
     equipment: equip::Equipment,
     catalog: Catalog,
     clock: Clock,
@@ -181,16 +181,16 @@ struct Driver {
     /// For the limits of `model`; stays set for the next request.
     alarm: Alarm,
     wait: Option<TimeMs>,
-    /// Judgements, questions and tool calls under way.
+    /// Judgments, questions and tool calls under way.
     tasks: JoinSet<TaskEnd>,
     tasks_cancel: CancellationToken,
-    /// What running calls ask, once one could.
+    /// Questions of running calls, once one could ask.
     asks: Option<RunningAsks>,
     /// Questions that will be answered later.
     questions: Vec<Question>,
-    /// What was reserved with the budgets, which hear what was used of it.
+    /// Reservations with the budgets, to which the use is reported.
     reservations: budgets::Reservations,
-    /// Whether the turn goes on after a crash and nothing has come of that yet: if no model can be reached, nothing is
+    /// Set if the turn continues after a crash and nothing has come of that yet: if no model can be reached, nothing is
     /// written of it.
     is_resumed_idle: bool,
     /// Calls under way whose errors may hold text from outside.
@@ -264,7 +264,7 @@ impl Driver {
         Box::pin(self.park()).await
     }
 
-    /// Waits for an input, which sets the time of what follows from it; none where the turn is to be parked.
+    /// Waits for an input, which sets the time of what follows from it; `None` if the turn must be parked.
     async fn awaited(&mut self) -> Option<Input> {
         let input = loop {
             if self.is_to_be_parked() {
@@ -311,7 +311,7 @@ impl Driver {
         };
         self.at = match input {
             Input::BudgetSpent { .. } => self.held_since(),
-            // What began has told of it.
+            // Work that began has reported it.
             Input::Begin { .. } => self.at,
             _ => self.clock.now(),
         };
@@ -354,7 +354,7 @@ impl Driver {
                 return Some(outcome);
             }
         }
-        // What was stopped stays stopped, also when the process ends while the tools do.
+        // Stopped tools stay stopped, also when the process ends while the tools do.
         if is_cancel && self.ready.is_empty() {
             Box::pin(self.flush()).await;
         }
@@ -526,7 +526,7 @@ impl Driver {
     /// Runs a call whose beginning is recorded.
     fn start_tool(&mut self, call: PlannedCall) {
         let Some(tool) = self.setup.tools.get(&call.name) else {
-            let text = format!("there is no tool `{}` any more", call.name);
+            let text = format!("the tool `{}` no longer exists", call.name);
             return self.ended(call, ToolErrorCode::NotRun, &text);
         };
         self.events.observe(&Moment::ToolStarted(&call));
@@ -633,10 +633,10 @@ impl Driver {
             tracing::warn!(turn = %self.setup.turn, "abandoned work that did not end");
         }
         self.settle_the_rest().await;
-        // Last in time too: what ended meanwhile has told of it.
+        // Last in time too: work that ended meanwhile has reported it.
         self.at = self.clock.now();
         if self.is_resumed_idle && outcome.stop_reason == StopReason::Error {
-            // No model could be reached: the turn stays cut off, and may be carried on later.
+            // No model could be reached: the turn stays cut off, and may be resumed later.
             self.batch.forget_unwritten();
         } else {
             let process = self.control.process_end(&outcome);
@@ -666,7 +666,7 @@ impl Driver {
     }
 }
 
-/// What a call reads that was not allowed because the turn was stopped.
+/// Message to a call that was not allowed because the turn was stopped.
 const CANCELLED: &str = "the turn was cancelled";
 
 fn turn_config(setup: &TurnSetup) -> TurnConfig {
@@ -684,7 +684,7 @@ fn turn_config(setup: &TurnSetup) -> TurnConfig {
     }
 }
 
-/// Returns what checks arguments and the answer, and what is wrong with the answer's schema.
+/// Returns the catalog that checks arguments and the answer, and the defect of the answer's schema.
 fn catalog(setup: &TurnSetup) -> (Catalog, Option<ModelError>) {
     match Catalog::new(setup.tools.schemas(), setup.response_schema.as_ref()) {
         Ok(catalog) => (catalog.with_check(setup.answer_check.clone()), None),

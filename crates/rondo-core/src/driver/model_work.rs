@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tracing::{Instrument as _, Span};
 
-/// Stands in for "no bound" where the runtime wants an instant.
+/// Stands in for "no bound" if the runtime wants an instant.
 const FAR_FUTURE: Duration = Duration::from_secs(365 * 24 * 3600);
 
 /// One model request under way.
@@ -35,12 +35,12 @@ pub(super) struct ModelWork {
     deadline: Instant,
     /// Since when the request waits to be sent.
     queued_at: Option<Instant>,
-    /// Whether replies are shown as they come; only the first candidate is.
+    /// Set if replies are shown as they come; only the first candidate is.
     streaming: bool,
-    /// Whether text of the answer was shown, so that no other reply can take its place.
+    /// Set if text of the answer was shown, so that no other reply can take its place.
     committed: bool,
     received: bool,
-    /// When the listener was told that the request waits.
+    /// When the waiting of the request was reported.
     queued: Vec<TimeMs>,
 }
 
@@ -86,7 +86,7 @@ impl ModelWork {
         }
     }
 
-    /// Returns what the listener was told, besides the text of the reply.
+    /// Returns the events for the listener, besides the text of the reply.
     pub(super) fn told(&self) -> ShownSoFar {
         let shown = match self.streaming {
             true => crate::joined::shown(self.reply.parts_so_far()),
@@ -139,7 +139,7 @@ impl ModelWork {
             ErrorClass::Deadline => {
                 "the turn's deadline passed before the reply was complete".into()
             }
-            _ => "the reply was not whole in time".into(),
+            _ => "the reply was not complete in time".into(),
         };
         self.failed(ModelError::new(class, message))
     }
@@ -155,7 +155,7 @@ impl ModelWork {
         }
     }
 
-    /// Notes that the request waits, or that it waited: the time is none of the provider's.
+    /// Records that the request waits, or that it waited: the time does not count against the provider.
     fn note_wait(&mut self, event: &ModelEvent, events: &EventSender, clock: &Clock) -> bool {
         match event {
             ModelEvent::Queued => {
@@ -208,7 +208,7 @@ impl ModelWork {
             return Some(self.failed(error));
         }
         if let Some(body) = shown {
-            // Reasoning is no part of the answer: another reply may follow it.
+            // Reasoning is not part of the answer: another reply may follow it.
             let is_text = matches!(body, EventBody::TextDelta { .. });
             self.committed |= is_text && events.shows_text();
             events.send(clock.now(), body);
@@ -216,8 +216,8 @@ impl ModelWork {
         None
     }
 
-    /// Begins the wait for more of the reply anew. A provider names its response, and keeps its connection open, before
-    /// the model has begun: that is no part of it.
+    /// Begins the wait for more of the reply again. A provider names its response, and keeps its connection open, before
+    /// the model has begun: that is not part of it.
     fn note_life(&mut self, clock: &Clock) {
         if let Some(idle) = self.idle_timeout {
             self.next_by = later(clock.instant(clock.now()), idle);
@@ -225,7 +225,8 @@ impl ModelWork {
         }
     }
 
-    /// Returns what the listener is shown of an event. What is not kept is not shown either.
+    /// Returns the event that the listener is shown for one of the model. An event that is not kept is not shown
+    /// either.
     fn shown(&self, event: &ModelEvent) -> Option<EventBody> {
         let text = |text: &String| text.clone();
         match event {
@@ -243,12 +244,12 @@ impl ModelWork {
     }
 }
 
-/// Adds a timeout of any length; one that the clock cannot hold is as good as none.
+/// Adds a timeout of any length; one that the clock cannot hold is no bound.
 fn later(now: Instant, timeout: Duration) -> Instant {
     now + timeout.min(FAR_FUTURE)
 }
 
-/// Waits for the end of the request; for ever when there is none.
+/// Waits for the end of the request; forever when there is none.
 ///
 /// # Cancel safety
 /// Cancel safe: what arrived is kept in the work.
@@ -292,7 +293,7 @@ async fn whole(
         };
         match next {
             Err(panic) => {
-                let message = format!("the model's port failed: {panic}");
+                let message = format!("the model failed: {panic}");
                 return work.failed(ModelError::new(ErrorClass::Internal, message));
             }
             Ok(None) => {

@@ -17,21 +17,21 @@ use std::collections::HashSet;
 pub enum TurnEnd {
     /// It is over.
     Done(Box<Outcome>),
-    /// It waits for answers; [`resume_turn`](super::resume_turn) goes on with it.
+    /// It waits for answers; [`resume_turn`](super::resume_turn) continues it.
     Parked(ParkedTurn),
 }
 
 /// A turn that waits for answers. All of it is in its records.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParkedTurn {
-    /// What it waits for, in the order in which it was asked; never empty.
+    /// Open questions, in the order in which they were asked; never empty.
     pub questions: Vec<Question>,
     /// Steering messages that it has not taken. The caller may send them again.
     pub undelivered_steering: Vec<Message>,
 }
 
 impl TurnEnd {
-    /// Returns the outcome; none where the turn is parked, which it never is by an approver that always answers.
+    /// Returns the outcome; `None` if the turn is parked, which it never is by an approver that always answers.
     #[must_use]
     pub fn outcome(self) -> Option<Outcome> {
         match self {
@@ -51,8 +51,8 @@ impl Driver {
             && self.tasks.is_empty()
     }
 
-    /// Records what the turn waits for, and lets go of it. Where it cannot be recorded the questions are denied, and
-    /// the turn goes on to its end.
+    /// Records what the turn waits for, and lets go of it. If it cannot be recorded the questions are denied, and
+    /// the turn continues to its end.
     pub(super) async fn park(mut self: Box<Self>) -> TurnEnd {
         self.at = self.clock.now();
         let questions = std::mem::take(&mut self.questions);
@@ -81,7 +81,7 @@ impl Driver {
         })
     }
 
-    /// Has the turn wait with what a call's child asks, or ends the call where it cannot.
+    /// Lets the turn wait with the questions of a call's child, or ends the call if it cannot.
     pub(super) fn wait_for_child(&mut self, waiting: Waiting) {
         let Waiting {
             call,
@@ -96,9 +96,9 @@ impl Driver {
                 "the tool cannot wait for the session that it started: it does not say what becomes of its calls",
             )
         } else if questions.is_empty() {
-            Some("the session that the call started waits for nothing")
+            Some("the session that the call started has no open question")
         } else if !self.batch.keeps_records() {
-            Some("nobody can answer later, since nothing is recorded of the turn")
+            Some("the question cannot be answered later, since the turn is not recorded")
         } else {
             None
         };

@@ -24,7 +24,7 @@ const FLUSH_TIMEOUT: Duration = Duration::from_secs(30);
 #[derive(Debug, thiserror::Error)]
 pub(super) enum FlushError {
     /// Earlier records of the turn were lost, so none can follow.
-    #[error("the journal misses records of this turn, so it was not written any further")]
+    #[error("the journal lacks records of this turn, so no more were written")]
     Gap,
     /// The journal refused the records: a full disk, a lock, an error of the file system.
     #[error("the turn was stopped because the journal could not be written: {0}")]
@@ -58,14 +58,14 @@ impl From<AppendError> for FlushError {
 /// beginning; the call's end goes with the next request.
 pub(super) struct RecordBatch {
     journal: Arc<dyn Journal>,
-    /// Whether what happened is noted at all.
+    /// Set if events are recorded at all.
     is_kept: bool,
     fence: Fence,
     at: Seq,
     pending: Vec<Record>,
-    /// What becomes durable with them, such as rows of the mailbox that are done.
+    /// Effects that become durable with them, such as the removal of finished rows of the mailbox.
     commit: Commit,
-    /// Set when records were lost: those that follow them would tell of a past that is not there.
+    /// Set when records were lost: those that follow them would describe a past that is not there.
     has_gap: bool,
     turn: TurnId,
     step: u32,
@@ -75,16 +75,16 @@ pub(super) struct RecordBatch {
     told: ShownSoFar,
 }
 
-/// What a request told its listener besides its reply.
+/// Events that a request showed its listener besides its reply.
 #[derive(Debug, Default)]
 pub(super) struct ShownSoFar {
     /// When it had to wait.
     pub(super) queued: Vec<TimeMs>,
-    /// What it showed before it failed, where that is more than text.
+    /// Shown events before it failed, if they are more than text.
     pub(super) shown: Vec<EventBody>,
 }
 
-/// Returns where each model is; nothing where none has a server.
+/// Returns the address of each model's server; empty if none has one.
 fn addresses(setup: &TurnSetup) -> Vec<String> {
     let models = std::iter::once(&setup.model).chain(&setup.fallbacks);
     let all: Vec<String> = models
@@ -122,7 +122,7 @@ impl RecordBatch {
         self.is_kept
     }
 
-    /// The history is noted whole where no record tells of it.
+    /// The whole history is recorded if no record has it.
     pub(super) fn begin(
         &mut self,
         at: TimeMs,
@@ -222,7 +222,7 @@ impl RecordBatch {
                 decision: *decision,
                 still_running: *still_running,
             },
-            // Questions, answers, reservations, requests and beginnings are noted by themselves, that the turn goes on is
+            // Questions, answers, reservations, requests and beginnings are noted by themselves, that the turn continues is
             // noted with its downtime, and a steering message when it enters the transcript.
             Input::AskAgain { .. }
             | Input::Asked { .. }
@@ -237,7 +237,7 @@ impl RecordBatch {
         self.note(at, body);
     }
 
-    /// Takes what becomes durable with the end of a call.
+    /// Takes the effects that become durable with the end of a call.
     fn take_effects(&mut self, input: &Input) {
         if let Input::ToolFinished { outcome, .. } = input
             && let ToolOutcome::Ok(output) = outcome
@@ -255,7 +255,7 @@ impl RecordBatch {
         }
     }
 
-    /// Takes what the request under way told its listener, for the record of its end.
+    /// Takes the text that the listener of the current request was shown, for the record of its end.
     pub(super) fn note_told(&mut self, told: ShownSoFar) {
         self.told = told;
     }
@@ -286,7 +286,7 @@ impl RecordBatch {
         self.note(at, body);
     }
 
-    /// Notes what the machine did to the transcript by itself.
+    /// Records a change that the machine made to the transcript by itself.
     pub(super) fn note_change(&mut self, at: TimeMs, step: u32, body: RecordBody) {
         self.step = step;
         self.note(at, body);
@@ -353,7 +353,7 @@ impl RecordBatch {
         self.note(at, body);
     }
 
-    /// `messages` were told of before.
+    /// `messages` were reported earlier.
     pub(super) fn note_resumed(
         &mut self,
         at: TimeMs,

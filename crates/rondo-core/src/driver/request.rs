@@ -8,7 +8,7 @@ use rondo_types::{ModelError, Outcome, TimeMs};
 use std::sync::Arc;
 
 impl Driver {
-    /// Begins a check of the request that is held, which passes at once if nobody has to be asked.
+    /// Begins a check of the request that is held, which passes at once if there is nothing to ask.
     pub(super) async fn check_request(&mut self, check: RequestCheck) -> Option<Outcome> {
         let is_under_way = match check {
             RequestCheck::Tools => self.equip(),

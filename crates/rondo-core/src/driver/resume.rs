@@ -1,4 +1,4 @@
-//! Carries on a turn that a crash cut off: reads its records back and settles the calls in doubt.
+//! Resumes a turn that a crash cut off: reads its records back and settles the calls in doubt.
 
 use super::budgets::Reservations;
 use super::close::{self, Closing};
@@ -37,7 +37,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Returns what was said, unless it took too long, panicked, or the turn was stopped.
+    /// Returns the reply, unless it took too long, panicked, or the turn was stopped.
     async fn hear<T>(&self, said: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -47,18 +47,18 @@ impl Patience {
     }
 }
 
-/// Why a turn cannot go on.
+/// Why a turn cannot continue.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ResumeError {
     /// It is over.
     #[error("the turn is over")]
     Finished,
     /// It asks other models than those that are offered here.
-    #[error("the turn asks {}, and is offered {}", recorded.join(", "), offered.join(", "))]
+    #[error("the turn uses {}, but these models were given: {}", recorded.join(", "), offered.join(", "))]
     OtherModels {
         /// Whom the turn asks, in order, as `provider/model`.
         recorded: Vec<String>,
-        /// Who is offered.
+        /// Models that were given.
         offered: Vec<String>,
     },
     /// Its records lead elsewhere.
@@ -66,9 +66,9 @@ pub enum ResumeError {
     Redrive(#[from] RedriveError),
 }
 
-/// Goes on with a turn that was cut off or parked, from its records.
+/// Continues a turn that was cut off or parked, from its records.
 ///
-/// What is recorded happened: no recorded reply is asked for again and no finished call runs again.
+/// Recorded events are facts: no recorded reply is requested again and no finished call runs again.
 /// A call that was begun and whose end is not recorded is settled by the [`Recovery`] that its tool
 /// declares now. No call runs because a record says that it may: the gate of `setup` judges each one
 /// again before it runs, and what it asks about is asked again: an answer that was given to a parked turn is the
@@ -77,7 +77,7 @@ pub enum ResumeError {
 /// journal are looked at. The time when no process worked on it does not count. `records` are those of this turn only, `history` is what came before it.
 ///
 /// A parked turn whose records do not follow from one another here, as those of a later version may, is closed: its
-/// open calls get the result `not_run`, or `in_doubt` where they were begun, and it ends with what it has found.
+/// open calls get the result `not_run`, or `in_doubt` if they were begun, and it ends with what it has found.
 ///
 /// # Errors
 /// When the turn is over, the models of `setup` are not the turn's, or the records of a turn that was cut off do not
@@ -144,7 +144,7 @@ pub async fn resume_turn(
     Ok(resumed.instrument(span).await)
 }
 
-/// Returns what a turn began with; none where its records lack their beginning.
+/// Returns the configuration with which a turn began; `None` if its records lack their beginning.
 pub(crate) fn began_with(session: &SessionId, records: &[Record]) -> Option<TurnConfig> {
     let [started, environment, ..] = records else {
         return None;
@@ -182,7 +182,7 @@ pub(crate) fn began_with(session: &SessionId, records: &[Record]) -> Option<Turn
     })
 }
 
-/// Returns what prepared the arguments of that turn.
+/// Returns the catalog that prepared the arguments of that turn.
 pub(crate) fn catalog_of(config: &TurnConfig) -> Catalog {
     let schemas = Arc::new(Schemas::new(Arc::clone(&config.tools)));
     Catalog::new(Arc::clone(&schemas), config.response_schema.as_ref())
@@ -231,7 +231,7 @@ fn first_message(records: &[Record]) -> Message {
     said.unwrap_or_else(|| Message::user(""))
 }
 
-/// Returns what recovery a call's tool declares. What is recorded of it may be forged.
+/// Returns the recovery that a call's tool declares. A recorded one may be forged.
 pub(super) fn recovery(tools: &Toolbox, call: &PlannedCall) -> Recovery {
     let spec = tools.spec(&call.name);
     spec.map_or(Recovery::AtMostOnce, |spec| spec.recovery)
@@ -339,13 +339,13 @@ impl Driver {
         None
     }
 
-    /// Returns what the gate of now says of a call, and before it the interceptors of now where no record holds what
-    /// interceptors said.
+    /// Returns the verdict of the current gate on a call, and before it that of the current interceptors if no record
+    /// holds one of theirs.
     fn verdict(&self, call: &PlannedCall) -> impl Future<Output = Verdict> + Send + use<> {
         let judge = self.judge();
         let spec = self.setup.tools.spec(&call.name);
         let request = spec.map(|spec| self.gate_request(spec, call));
-        let missing = format!("there is no tool `{}` any more", call.name);
+        let missing = format!("the tool `{}` no longer exists", call.name);
         let is_intercepted = self.machine.is_intercepted(&call.call_id);
         let interceptors = (!is_intercepted).then(|| self.interceptors());
         async move {
@@ -361,7 +361,7 @@ impl Driver {
         }
     }
 
-    /// Has the gate of now judge those of these calls that only an earlier process has judged.
+    /// Lets the current gate judge those of these calls that only an earlier process has judged.
     pub(super) async fn judge_again(&mut self, calls: Vec<PlannedCall>) -> Option<Outcome> {
         let mut verdicts = Vec::with_capacity(calls.len());
         for call in calls {
@@ -457,7 +457,7 @@ async fn asked_about(
 ) -> (PlannedCall, Reconciled) {
     call.recovery = recovery(tools, &call);
     let known = match call.recovery {
-        // What is known under another key is known of another call.
+        // A finding under another key is about another call.
         Recovery::Checkable if started.idempotency_key == key => {
             reconciled(tools, &call, started, patience).await
         }

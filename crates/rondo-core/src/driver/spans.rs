@@ -1,4 +1,4 @@
-//! What a log shows of a turn: its spans, and a line for what decides how it goes on.
+//! Log of a turn: its spans, and a line for each event that decides how it continues.
 //!
 //! Neither texts, arguments and results nor the messages of errors, which may quote them, are ever
 //! part of it.
@@ -36,7 +36,7 @@ pub(super) fn tool_call(call: &PlannedCall) -> Span {
     info_span!("execute_tool", tool = call.name, call = %call.call_id)
 }
 
-/// Says that a request goes out.
+/// Traces that a request is sent.
 pub(super) fn note_request(call: &ModelCall) {
     debug!(
         messages = call.request.messages.len(),
@@ -86,7 +86,7 @@ fn note_reply(reply: &Reply, elapsed_ms: u64) {
     );
 }
 
-/// Says what the gate or a person decided.
+/// Traces a decision of the gate or of a person.
 pub(super) fn note_decision(input: &Input) {
     match input {
         Input::Gate { call_id, verdict } => {
@@ -107,7 +107,7 @@ pub(super) fn note_decision(input: &Input) {
     }
 }
 
-/// Says what the machine decided.
+/// Traces a decision of the machine.
 pub(super) fn note_event(body: &EventBody) {
     match body {
         EventBody::RetryScheduled {

@@ -36,7 +36,7 @@ pub(super) enum TaskEnd {
     },
     /// A call ended whose result reads otherwise.
     Rewritten { what: Interception, input: Input },
-    /// What the budgets say of the request that is held.
+    /// Decision of the budgets about the request that is held.
     Funded(Funded),
     /// A call waits for a session that it started.
     Waiting(Waiting),
@@ -44,11 +44,11 @@ pub(super) enum TaskEnd {
     Settled,
     /// A question about a call is void, since what it is about changed: it is put again.
     AskAgain(Box<CallAsk>),
-    /// A budget is spent, for that reason: a person is to be asked.
+    /// A budget is spent, for that reason: a person must be asked.
     AskBudget(Box<Funding>, Question, String),
     /// A running call asks.
     AskRunning(Box<RunningAsk>),
-    /// What a running call asked was answered.
+    /// A question of a running call was answered.
     AnsweredRunning {
         answer: Answer,
         mail: Option<MailId>,

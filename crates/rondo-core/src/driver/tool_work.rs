@@ -19,10 +19,10 @@ use tokio::sync::mpsc;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long a call is given to end even where the turn has no time left for it.
+/// How long a call is given to end even if the turn has no time left for it.
 const GRACE_MIN: Duration = Duration::from_millis(250);
 
-/// What the model reads of a call that began too late.
+/// Message to the model about a call that began too late.
 const NO_TIME: &str = "there was no time left";
 
 /// A call that waits for a session that it started.
@@ -43,7 +43,7 @@ pub(super) struct ToolWork {
     pub(super) output: OutputSink,
     pub(super) progress: ProgressSink,
     pub(super) allowance: Allowance,
-    /// Where its questions go.
+    /// Channel for its questions.
     pub(super) asks: mpsc::Sender<Box<RunningAsk>>,
     pub(super) cancel: CancellationToken,
     pub(super) grace: Duration,
@@ -99,7 +99,7 @@ impl Driver {
 }
 
 impl ToolWork {
-    /// Returns what puts the call's questions, until the call must end.
+    /// Returns the asker for the call's questions, which works until the call must end.
     fn asker(&self, own: &CancellationToken) -> Asker {
         let subject = QuestionSubject {
             session: self.session.clone(),
@@ -151,7 +151,7 @@ impl ToolWork {
         }
     }
 
-    /// Returns how long the call may run: what was planned, or what is left where it begins later
+    /// Returns how long the call may run: what was planned, or what is left if it begins later
     /// than planned, as after a slow journal, a question or a crash.
     fn limit(&self) -> Option<Duration> {
         let left = self.call.end_by.map(|end| end.since(self.clock.now()));
@@ -161,7 +161,7 @@ impl ToolWork {
         }
     }
 
-    /// Returns the call ready to be polled; none where there is no time for it.
+    /// Returns the call ready to be polled; `None` if there is no time for it.
     fn begin(self) -> Option<RunningCall> {
         // The journal may have taken all the time there was: no effect begins after it.
         if self.call.end_by.is_some_and(|end| self.clock.now() >= end) {
@@ -203,7 +203,7 @@ impl ToolWork {
 
 /// A call under way, with what ends it.
 struct RunningCall {
-    /// What the tool does, or the message of its panic.
+    /// Result of the tool, or the message of its panic.
     work: Pin<Box<dyn Future<Output = Result<CallEnd, String>> + Send>>,
     /// The tool's own token.
     own: CancellationToken,
@@ -236,7 +236,7 @@ impl RunningCall {
                     stopped(why, limit, ", and its session waits for an answer")
                 }
             },
-            Err(_) => stopped(why, limit, ", and it did not end when told to"),
+            Err(_) => stopped(why, limit, ", and it did not stop when asked to"),
         })
     }
 }
@@ -278,7 +278,7 @@ pub(super) fn marked(outcome: ToolOutcome, kind: ToolKind) -> ToolOutcome {
     }
 }
 
-/// A tool that was told to end says `cancelled`; why it was told is known here. One that had
+/// A tool that was asked to end says `cancelled`; the reason is known here. One that had
 /// finished in the meantime keeps its result.
 fn recoded(outcome: ToolOutcome, why: ToolErrorCode) -> ToolOutcome {
     match outcome {

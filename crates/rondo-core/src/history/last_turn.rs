@@ -1,4 +1,4 @@
-//! What a history says about the turns it came of.
+//! Facts in a history about the turns behind it.
 
 use rondo_types::{CallId, Transcript};
 
@@ -6,7 +6,7 @@ use rondo_types::{CallId, Transcript};
 const TURN_DIGITS: usize = 3;
 const REST_DIGITS: usize = 5;
 
-/// Returns the number of the latest turn whose calls stand in a history; 0 where there are none. A
+/// Returns the number of the latest turn whose calls are in a history; 0 if there are none. A
 /// history may have lost messages, so their count says little.
 #[must_use]
 pub fn last_turn(history: &Transcript) -> u32 {

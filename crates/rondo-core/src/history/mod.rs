@@ -20,9 +20,9 @@ use turn::TurnFold;
 
 pub(crate) use turn::Unbegun;
 
-/// What the records of a session lead to. It takes them one by one, in their order, from the first.
+/// History of a session, built from its records. It takes them one by one, in their order, from the first.
 ///
-/// It serialises, so that it can be kept and go on from where it was.
+/// It serializes, so that it can be stored and continue from there.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct History {
     transcript: Transcript,
@@ -35,7 +35,7 @@ pub struct History {
     outside_text: OutsideTextFold,
     #[serde(default)]
     grants: Vec<Grant>,
-    /// The question about the folder that nobody answered, and the place of its record.
+    /// The open question about the folder, and the place of its record.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     folder_question: Option<(Question, u64)>,
 }
@@ -49,9 +49,9 @@ pub struct OpenTurn {
     pub number: u32,
     /// The place of its first record.
     pub first: Seq,
-    /// What it asked and nobody answered, in the order in which it was asked. Their subjects name no session.
+    /// Open questions, in the order in which they were asked. Their subjects name no session.
     pub questions: Vec<Question>,
-    /// Whether it is parked: no process works on it, and it waits for the answers.
+    /// Set if it is parked: no process runs it, and it waits for the answers.
     pub is_parked: bool,
 }
 
@@ -144,7 +144,7 @@ impl History {
         }
     }
 
-    /// Returns the question about the session's folder that nobody answered, if there is one. Its subject names no session.
+    /// Returns the open question about the session's folder, if there is one. Its subject names no session.
     #[must_use]
     pub fn folder_question(&self) -> Option<Question> {
         let (question, record) = self.folder_question.as_ref()?;
@@ -153,7 +153,7 @@ impl History {
         Some(question)
     }
 
-    /// Returns all that the session asks and nobody answered: about its folder, and what its open turn asks.
+    /// Returns all open questions of the session: about its folder, and those of its open turn.
     #[must_use]
     pub fn questions(&self) -> Vec<Question> {
         let of_turn = self.open_turn().map(|it| it.questions);
@@ -172,8 +172,8 @@ impl History {
         self.grants.push(grant.clone());
     }
 
-    /// Returns what the user allowed for the rest of the session, the oldest first. It may count only where the user's own
-    /// program wrote the records: an imported file can say anything.
+    /// Returns the permissions of the user for the rest of the session, the oldest first. They may count only if the
+    /// user's own program wrote the records: an imported file can claim anything.
     #[must_use]
     pub fn grants(&self) -> &[Grant] {
         &self.grants
@@ -202,7 +202,7 @@ impl History {
         self.turns
     }
 
-    /// Returns the session's to-do list; empty where there is none.
+    /// Returns the session's to-do list; empty if there is none.
     #[must_use]
     pub fn todo(&self) -> &[TodoItem] {
         &self.todo
@@ -227,7 +227,7 @@ impl History {
     }
 
     /// Returns the messages that came before the turn that was cut off, which is what
-    /// [`resume_turn`](crate::resume_turn) wants; all of them where none was.
+    /// [`resume_turn`](crate::resume_turn) wants; all of them if none was.
     #[must_use]
     pub fn before_open_turn(&self) -> Transcript {
         let before = match &self.open {
@@ -238,13 +238,13 @@ impl History {
     }
 
     /// Returns the results of the calls that the turn was cut off in, as far as they have one; none
-    /// where it was not.
+    /// if it was not.
     pub(crate) fn open_results(&self, unbegun: Unbegun) -> Option<Message> {
         let open = self.open.as_ref()?;
         Some(open.clone().results(unbegun))
     }
 
-    /// Another turn begins though one is open. It either went on from the messages of that one, or
+    /// Another turn begins though one is open. It either continued from the messages of that one, or
     /// from those before it, which their number tells.
     fn abandon(&mut self, history: u32, unbegun: Unbegun) {
         let Some(mut open) = self.open.take() else {

@@ -1,4 +1,4 @@
-//! Tests: what a session said, folded from its records.
+//! Tests: the messages of a session, folded from its records.
 
 use super::*;
 use crate::compaction::{Change, Compaction};
@@ -108,7 +108,7 @@ fn a_session_that_began_with_messages_of_another_has_them() {
     assert_eq!(texts(&cut.before_open_turn()), ["before"]);
 }
 
-/// What a person ran in the Python session.
+/// Cell that a person ran in the Python session.
 fn cell() -> Record {
     let body = RecordBody::CellStarted {
         code: "x = 1".into(),

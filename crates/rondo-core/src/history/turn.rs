@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-/// What the model reads of a call that never began.
+/// Message to the model about a call that never began.
 const NEVER_BEGUN: &str = "the turn was cut off before the call began";
 
-/// What becomes of the calls of a turn that is given up, where their beginning is not recorded.
+/// Fate of the calls of a turn that is given up, if their beginning is not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unbegun {
     /// They read `not_run`.
@@ -47,12 +47,12 @@ pub(super) struct TurnFold {
     results: ResultRendering,
     empty_reply: EmptyReply,
     models: Vec<ModelInfo>,
-    /// Who is asked, and what for.
+    /// Model of the running request, with its purpose.
     asked: Option<(String, Purpose)>,
     pauses: u32,
     /// Calls of the last reply that wait for their results, with those that came.
     calls: Vec<(ToolCall, Option<Settled>)>,
-    /// Those of them whose beginning is recorded; none where that is not known.
+    /// Those of them whose beginning is recorded; `None` if that is not known.
     #[serde(default)]
     begun: Option<HashSet<CallId>>,
     /// Those that a person changed the arguments of, with the new ones.
@@ -61,13 +61,12 @@ pub(super) struct TurnFold {
     /// Those that interceptors changed the arguments of: who did, and the new ones.
     #[serde(default, skip_serializing_if = "HashMap::is_empty")]
     rewrites: HashMap<CallId, (Vec<String>, String)>,
-    /// What is read in place of results that follow.
+    /// Replacements of results that follow.
     #[serde(default, skip_serializing_if = "HashMap::is_empty")]
     reads: HashMap<CallId, String>,
-    /// What it asks and nobody answered.
+    /// Open questions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     questions: Vec<AskedQuestion>,
-    /// Whether it is parked.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     is_parked: bool,
 }
@@ -135,7 +134,7 @@ impl TurnFold {
         (subject.step, subject.record) = (asked.step, asked.record);
         let mut calls = self.calls.iter().map(|(call, _)| call);
         let call = calls.find(|it| question.call.as_ref() == Some(&it.id));
-        // What a child asks is about a call of the child.
+        // A question of a child is about a call of the child.
         if let Some(call) = call.filter(|_| question.child.is_none()) {
             subject.tool.clone_from(&call.name);
             let rewritten = self.rewrites.get(&call.id).map(|it| it.1.as_str());
@@ -155,7 +154,7 @@ impl TurnFold {
         });
     }
 
-    /// Takes what the turn is parked with: questions that were put keep their place.
+    /// Takes the questions of a parked turn: those that were put before keep their place.
     fn parked(&mut self, questions: &[Question], place: (u64, u32)) {
         self.is_parked = true;
         let before = std::mem::take(&mut self.questions);
@@ -185,7 +184,7 @@ impl TurnFold {
         }
     }
 
-    /// Takes what a record says of questions.
+    /// Takes the questions of a record.
     fn note_asked(&mut self, record: &Record, seq: Seq) {
         let place = (seq.0, record.step);
         match &record.body {
@@ -241,7 +240,7 @@ impl TurnFold {
                         left_out,
                     },
             } => {
-                // What runs again after a crash does so as it was.
+                // A call that runs again after a crash runs with the same arguments.
                 let has_begun = self.begun.as_ref().is_some_and(|it| it.contains(call_id));
                 if !has_begun {
                     let edit = (arguments.to_string(), left_out.clone());
@@ -358,7 +357,7 @@ impl TurnFold {
         self.give_up(transcript, Unbegun::InDoubt);
     }
 
-    /// Does the same where nothing more comes of the turn.
+    /// Does the same if the turn is abandoned.
     pub(super) fn give_up(&mut self, transcript: &mut Transcript, unbegun: Unbegun) {
         if !self.calls.is_empty() {
             transcript.push(Arc::new(self.results(unbegun)));

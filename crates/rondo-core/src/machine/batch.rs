@@ -11,7 +11,7 @@ use rondo_types::{
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// What the model reads of calls that the turn's time did not reach.
+/// Message to the model about calls that the turn's time did not reach.
 const OUT_OF_TIME: &str = "there was no time left";
 
 /// The calls of one reply, from plan to committed results.
@@ -22,7 +22,7 @@ pub(super) struct Batch {
     pub(super) stages: Vec<Vec<usize>>,
     /// The stage under way.
     pub(super) stage: usize,
-    /// Whether calls were left out because the turn has no more, or one reply asked for too many.
+    /// Set if calls were left out because the turn has no more, or one reply asked for too many.
     pub(super) exhausted: bool,
 }
 
@@ -35,33 +35,33 @@ pub(super) struct BatchCall {
     pub(super) arguments: Value,
     pub(super) recovery: Recovery,
     pub(super) state: CallState,
-    /// Whether its `tool_call_finished` was sent.
+    /// Set once its `tool_call_finished` was sent.
     pub(super) reported: bool,
-    /// Whether a person changed the arguments.
+    /// Set if a person changed the arguments.
     #[serde(default)]
     pub(super) edited: bool,
-    /// What that leaves out of what the call proposed.
+    /// Parts of the proposed arguments that the change leaves out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) left_out: Option<String>,
     /// The tool's own bound on the time of a call.
     #[serde(default)]
     pub(super) timeout: Option<std::time::Duration>,
-    /// Whether it runs turns of its own, which the profile's bound on the time of calls is not about.
+    /// Set if it runs turns of its own, which the profile's bound on the time of calls does not cover.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) runs_turns: bool,
-    /// Who besides changed the arguments.
+    /// Interceptors that changed the arguments.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(super) rewritten_by: Vec<String>,
-    /// What must happen before it begins, though it may count as running.
+    /// Condition of its beginning, though it may count as running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) awaits: Option<StartAwaits>,
-    /// What is done about it, if a crash cut it off; then its beginning is recorded.
+    /// Decision about it, if a crash cut it off; then its beginning is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) doubt: Option<InDoubtDecision>,
-    /// Whether the interceptors were asked about it.
+    /// Set once the interceptors were asked about it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) is_intercepted: bool,
-    /// What is read in place of the result.
+    /// Text that the model reads in place of the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) reads: Option<String>,
 }
@@ -88,7 +88,7 @@ pub(super) enum CallState {
     },
 }
 
-/// What must happen in a turn that goes on before a call begins that the gate has judged.
+/// Condition, in a resumed turn, of the beginning of a call that the gate has judged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum StartAwaits {
@@ -102,9 +102,9 @@ pub(super) enum StartAwaits {
 /// How long calls may run.
 #[derive(Clone, Copy)]
 pub(super) struct CallTime {
-    /// What is left to calls by the profile's limits.
+    /// Time left for calls by the profile's limits.
     timeout: Option<std::time::Duration>,
-    /// What is left to calls that run turns of their own.
+    /// Time left for calls that run turns of their own.
     left: Option<std::time::Duration>,
     /// When they must have ended.
     end_by: Option<rondo_types::TimeMs>,
@@ -367,7 +367,7 @@ impl TurnMachine {
         self.begin_stage(cx);
     }
 
-    /// Puts the results into the transcript, in call order, and goes on.
+    /// Puts the results into the transcript, in call order, and continues.
     fn commit_batch(&mut self, cx: &mut Cx<'_>) {
         let Some(exhausted) = self.commit_results(cx) else {
             return;
@@ -545,7 +545,7 @@ fn least(
     }
 }
 
-/// Returns the event that tells of a call's end.
+/// Returns the event for a call's end.
 pub(crate) fn finished_event(
     rendering: rondo_types::ResultRendering,
     call_id: &CallId,

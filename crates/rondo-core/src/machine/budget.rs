@@ -29,7 +29,7 @@ const OUTPUT_TOKENS_MAX: u64 = 1_000_000;
 /// How many times the estimate a count may be.
 const COUNT_FACTOR_MAX: u64 = 16;
 
-/// What may come next.
+/// Permission for the next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Allowance {
     /// An ordinary step.
@@ -40,7 +40,7 @@ pub(super) enum Allowance {
     Nothing(StopReason),
 }
 
-/// What the turn has used up.
+/// Use by the turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Spent {
     pub(super) steps: u32,
@@ -61,10 +61,10 @@ pub(super) struct Spent {
     /// Bytes that a hundred tokens of the latest request had.
     #[serde(default)]
     density: Option<u64>,
-    /// What the latest request used that has ended.
+    /// Use by the latest finished request.
     #[serde(default)]
     last: Amount,
-    /// What turns have used that calls of this one started.
+    /// Use by the turns that calls of this one started.
     #[serde(default)]
     pub(super) delegated: Used,
 }
@@ -100,7 +100,7 @@ impl Spent {
         self.unsent_bytes = self.unsent_bytes.saturating_add(more);
     }
 
-    /// Estimates anew what the next request carries, after older messages changed.
+    /// Estimates again what the next request carries, after older messages changed.
     pub(super) fn recount(&mut self, transcript: &Transcript) {
         self.context_tokens = 0;
         self.message_bytes = transcript_bytes(transcript);
@@ -191,8 +191,7 @@ impl Spent {
         }
     }
 
-    /// Counts at another model's price from now on. What was spent at an unknown price
-    /// leaves the sum unknown.
+    /// Counts at another model's price from now on. Money spent at an unknown price leaves the sum unknown.
     pub(super) fn reprice(&mut self, price: Option<Price>) {
         self.cost = self.known_cost().filter(|_| price.is_some());
         self.price = price;
@@ -243,14 +242,14 @@ impl Spent {
         self.usage.total().saturating_add(self.delegated.tokens)
     }
 
-    /// Returns the cost, likewise; none where that of this turn's own requests is not known.
+    /// Returns the cost, likewise; `None` if that of this turn's own requests is not known.
     fn all_cost(&self) -> Option<NanoUsd> {
         let delegated = self.delegated.cost.unwrap_or_default();
         let own = self.cost?;
         Some(NanoUsd(own.0.saturating_add(delegated.0)))
     }
 
-    /// Notes that a request ended for which nothing is paid.
+    /// Records that a request ended for which nothing is paid.
     pub(super) fn note_free_request(&mut self) {
         self.last = Amount::default();
     }
@@ -310,8 +309,8 @@ fn fixed_bytes(config: &TurnConfig) -> u64 {
 }
 
 impl TurnMachine {
-    /// Returns what may come next by the limits on steps, time, tokens and money. Those on calls are looked
-    /// at where a reply's calls are planned, in `plan_calls`.
+    /// Returns the allowance by the limits on steps, time, tokens and money. Those on calls are checked
+    /// where a reply's calls are planned, in `plan_calls`.
     pub(super) fn allowance(&self, at: TimeMs) -> Allowance {
         let verdicts = [
             self.steps_allowance(),
@@ -398,7 +397,7 @@ impl TurnMachine {
         }
     }
 
-    /// Returns what the latest request used that has ended.
+    /// Returns the usage of the latest request that has ended.
     pub(crate) fn last_amount(&self) -> Amount {
         self.spent.last
     }
@@ -412,7 +411,7 @@ impl TurnMachine {
         nothing.next().unwrap_or(Allowance::Step)
     }
 
-    /// Returns what is left for a turn that one of the calls under way starts, besides its time.
+    /// Returns the allowance of a turn that one of the running calls starts, besides its time.
     pub(crate) fn call_allowance(&self) -> rondo_types::Allowance {
         let limits = &self.config.profile.limits;
         let (at_once, unbegun) = self.calls_under_way();
@@ -436,7 +435,7 @@ impl TurnMachine {
             max.saturating_sub(taken) / u64::from(at_once)
         });
         let cost = limits.max_cost.map(|max| {
-            // What cannot be counted cannot be given away.
+            // An amount that cannot be counted cannot be given away.
             let (Some(price), Some(mut taken)) = (self.model().price, self.spent.all_cost()) else {
                 return NanoUsd(0);
             };
@@ -548,7 +547,7 @@ impl TurnMachine {
         grace.min(self.final_slice() / 2)
     }
 
-    /// Bounds generated tokens where the budget runs low.
+    /// Bounds generated tokens if the budget runs low.
     pub(super) fn output_cap(&self, wanted: Option<u32>) -> Option<u32> {
         let Some(left) = self.output_tokens_left() else {
             return wanted;

@@ -1,4 +1,4 @@
-//! Decides before each request whether it would fit, and otherwise summarises, drops or shortens older
+//! Decides before each request whether it would fit, and otherwise summarizes, drops or shortens older
 //! messages. Which ones is decided in [`crate::compaction`].
 
 use super::budget::Allowance;
@@ -29,7 +29,7 @@ const SUMMARY_BYTES_PER_TOKEN: u64 = 6;
 /// Bytes of a summary request's own prompts.
 const SUMMARY_ASKED_BYTES: usize = SUMMARISER.len() + SUMMARY_ASKED.len();
 
-/// What is known about how many tokens fit.
+/// Bounds on the number of tokens that fit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct ContextPressure {
     /// Tokens that fit, learnt from refusals.
@@ -46,7 +46,7 @@ impl TurnMachine {
         self.pressure.summarising.is_some()
     }
 
-    /// Notes that the model accepted a request.
+    /// Records that the model accepted a request.
     pub(super) fn note_fit(&mut self) {
         self.pressure.overflows = 0;
     }
@@ -96,18 +96,18 @@ impl TurnMachine {
             if may_summarise && self.begin_summary(cx, keep) {
                 return true;
             }
-            let reason = "no summary could be asked for".to_owned();
+            let reason = "no summary could be requested".to_owned();
             self.drop_groups_before(cx, keep, reason);
         }
         self.shorten_last_group(cx);
         false
     }
 
-    /// Summarises the whole conversation, in a turn that does nothing else (`compaction.only`).
+    /// Summarizes the whole conversation, in a turn that does nothing else (`compaction.only`).
     pub(super) fn compact_only(&mut self, cx: &mut Cx<'_>) {
         let has_room = self.allowance(cx.at) == Allowance::Step;
         if !has_room || !self.begin_summary(cx, self.transcript.len()) {
-            self.compact_only_failed(cx, "no summary could be asked for");
+            self.compact_only_failed(cx, "no summary could be requested");
         }
     }
 
@@ -143,7 +143,7 @@ impl TurnMachine {
         {
             return false;
         }
-        // What was refused was estimated too low, or its bound is not known.
+        // A refused request was estimated too low, or its bound is not known.
         let sent = self.spent.next_input();
         let tokens = match self.pressure.overflows {
             0 => sent / 4 * 3,
@@ -175,7 +175,7 @@ impl TurnMachine {
         }
     }
 
-    /// Returns the tokens of a request from which on room is made. Where the part that every request carries takes so many
+    /// Returns the tokens of a request from which on room is made. If the part that every request carries takes so many
     /// by itself, messages have their share of what it leaves: to make room before each request would not help.
     fn room_threshold(&self, tokens: u64) -> u64 {
         let share = self.config.profile.compaction.at_percent;
@@ -186,7 +186,7 @@ impl TurnMachine {
         }
     }
 
-    /// Tells that the part which every request carries fills the context, once to each model.
+    /// Warns that the part which every request carries fills the context, once for each model.
     fn tell_fixed(&mut self, cx: &mut Cx<'_>, tokens: u64) {
         let fixed = self.spent.fixed_tokens();
         let at = percent(tokens, self.config.profile.compaction.at_percent);
@@ -217,7 +217,7 @@ impl TurnMachine {
         }
     }
 
-    /// A summary is a step, so one must be left after it, and the last answer where that is held in
+    /// A summary is a step, so one must be left after it, and the last answer if that is held in
     /// reserve. After a second refusal in a row there is no more trying.
     fn may_summarise(&self, at: TimeMs) -> bool {
         let limits = &self.config.profile.limits;
@@ -311,7 +311,7 @@ impl TurnMachine {
             .max(1)
     }
 
-    /// At most half of what is left, so that the turn has time to go on.
+    /// At most half of what is left, so that the turn has time to continue.
     fn summary_end(&self, at: TimeMs) -> StepEnd {
         let own = at.after(self.config.profile.compaction.timeout);
         let step = self.step_end(at);
@@ -328,12 +328,12 @@ impl TurnMachine {
         self.count_usage(cx, &reply);
         match judge(reply, EmptyReply::Invalid, false) {
             Judged::Answer(candidate) => self.summarised(cx, &candidate),
-            Judged::Refused(_) => self.summary_failed(cx, "the model refused to sum up"),
+            Judged::Refused(_) => self.summary_failed(cx, "the model refused to summarize"),
             Judged::Unusable(problem) => {
                 self.summary_failed(cx, &format!("the summary cannot be used: {}", problem.text));
             }
             Judged::Calls(_) | Judged::Paused(_) => {
-                self.summary_failed(cx, "the model called tools instead of summing up");
+                self.summary_failed(cx, "the model called tools instead of summarizing");
             }
         }
     }
@@ -371,7 +371,7 @@ impl TurnMachine {
         self.summary_failed(cx, &reason);
     }
 
-    /// Goes on without the messages that could not be summed up.
+    /// Continues without the messages that could not be summarized.
     pub(super) fn summary_failed(&mut self, cx: &mut Cx<'_>, reason: &str) {
         let summarising = self.pressure.summarising.take();
         if self.config.profile.compaction.only {

@@ -9,7 +9,7 @@ use rondo_types::{
     AskReason, CallId, EventBody, InDoubtDecision, Recovery, ToolErrorCode, ToolOutcome,
 };
 
-/// What the model reads of a call whose end is unknown.
+/// Message to the model about a call whose end is unknown.
 pub(crate) const IN_DOUBT: &str = "the call was running when the program was cut off, and it is not known \
                                    whether it was done: look before you repeat it";
 
@@ -41,7 +41,7 @@ impl TurnMachine {
         calls.any(|it| it.call_id == *call_id && it.awaits == Some(StartAwaits::Verdict))
     }
 
-    /// Takes what the gate of this process says of calls that an earlier one had judged.
+    /// Takes the verdicts of this process's gate on calls that an earlier one had judged.
     pub(super) fn judged_again(&mut self, cx: &mut Cx<'_>, verdicts: &[(CallId, Verdict)]) {
         let time = self.call_time(cx.at);
         let Phase::Batch(batch) = &mut self.phase else {
@@ -54,7 +54,7 @@ impl TurnMachine {
                 _ if !call.is_asked_about_or_runs() => continue,
                 (Some(StartAwaits::Verdict), Some((_, verdict))) => verdict,
                 (Some(StartAwaits::Others), _) => &Verdict::Allow,
-                // It has begun, or nobody has judged it.
+                // It has begun, or was not judged.
                 (None, _) | (Some(StartAwaits::Verdict), None) => continue,
             };
             call.awaits = None;
@@ -71,7 +71,7 @@ impl TurnMachine {
         cx.out.extend(others);
     }
 
-    /// Decides what is done about a call that was cut off.
+    /// Decides how a call is settled that was cut off.
     pub(super) fn cut_off(
         &mut self,
         cx: &mut Cx<'_>,
@@ -214,7 +214,7 @@ fn repeat(has_begun: bool) -> CallState {
     CallState::AwaitingRepeat { has_begun }
 }
 
-/// Returns what becomes of a question that an earlier process has put.
+/// Returns the treatment of a question that an earlier process has asked.
 fn answered(call: PlannedCall, verdict: &Verdict) -> Action {
     let approval = match verdict {
         Verdict::Allow => Approval::Approved,
@@ -237,7 +237,7 @@ fn answered(call: PlannedCall, verdict: &Verdict) -> Action {
     }
 }
 
-/// Returns what becomes of a call by the verdict of this process, if it does not simply begin.
+/// Returns the treatment of a call by the verdict of this process, if it does not simply begin.
 fn after_verdict(doubt: Option<InDoubtDecision>, call: PlannedCall, verdict: &Verdict) -> Action {
     let call = Box::new(call);
     let may_be_done = match doubt {
@@ -259,7 +259,7 @@ fn after_verdict(doubt: Option<InDoubtDecision>, call: PlannedCall, verdict: &Ve
         },
         _ if doubt == Some(InDoubtDecision::Ask) => Action::AskAgain {
             prompt: format!(
-                "`{}` was running when the turn was cut off, and may have been done. It would run again with\n{}",
+                "`{}` was running when the turn was cut off, and may have finished. It would run again with\n{}",
                 shown::line(&call.name),
                 shown::call(&call.arguments)
             ),

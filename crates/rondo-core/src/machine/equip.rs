@@ -7,7 +7,7 @@ use rondo_types::{EventBody, ToolSpec};
 use std::sync::Arc;
 
 impl TurnMachine {
-    /// Makes the request of the step anew with other tools, if it still fits the limits.
+    /// Makes the request of the step again with other tools, if it still fits the limits.
     pub(super) fn equip(&mut self, cx: &mut Cx<'_>, specs: Arc<Vec<ToolSpec>>) {
         if !self.holds_request_of_step() || self.goes_on_with_reply() {
             return;

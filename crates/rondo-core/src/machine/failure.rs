@@ -1,4 +1,4 @@
-//! Decides what follows a failed request: a retry after a wait, a fallback model, a shorter request, or the end.
+//! Decision after a failed request: a retry after a wait, a fallback model, a shorter request, or the end.
 
 use super::finish::Ending;
 use super::io::Action;
@@ -14,7 +14,7 @@ use std::time::Duration;
 const GO_ON: &str = "Go on from there.";
 
 impl TurnMachine {
-    /// Decides what a failed request leads to.
+    /// Decides how the turn continues after a failed request.
     pub(super) fn reply_failed(
         &mut self,
         cx: &mut Cx<'_>,
@@ -63,7 +63,7 @@ impl TurnMachine {
                 let problem = format!("its tool call could not be read ({})", error.message);
                 self.unusable(cx, Problem::new(problem));
             }
-            // What cannot be read is a reply that cannot be used, as one without content is.
+            // An unreadable reply cannot be used, as one without content cannot.
             ErrorClass::Protocol => self.unusable(cx, Problem::of_error(error)),
             ErrorClass::Deadline => self.stop_early(cx, StopReason::Deadline),
             ErrorClass::StepTimeout => self.stop_early(cx, StopReason::StepTimeout),
@@ -151,7 +151,7 @@ impl TurnMachine {
         self.add(cx, message);
     }
 
-    /// Returns when to repeat the request. `None` where the failure is permanent, something was shown already,
+    /// Returns when to repeat the request. `None` if the failure is permanent, something was shown already,
     /// the retries are used up, the server asks for a longer wait than the profile's `max_ms`, or the wait
     /// would end after the turn's deadline.
     fn retry_at(&self, at: TimeMs, error: &ModelError, was_shown: bool) -> Option<TimeMs> {
@@ -244,7 +244,7 @@ fn may_go_elsewhere(class: ErrorClass) -> bool {
     }
 }
 
-/// The finaliser of SplitMix64: turns neighbouring seeds into unrelated numbers.
+/// The finalizer of SplitMix64: turns neighboring seeds into unrelated numbers.
 fn mix(seed: u64) -> u64 {
     let mut z = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);

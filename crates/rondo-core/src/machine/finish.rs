@@ -22,7 +22,7 @@ pub(super) struct Ending {
     answer: Option<String>,
     degraded: bool,
     error: Option<ModelError>,
-    /// What the turn stopped for, where that says more than the reason.
+    /// Limit that stopped the turn, if that says more than the reason.
     limit: Option<String>,
     /// Why the last answer was refused. The outcome's error says so; the text that is built and recorded never did.
     problem: Option<String>,
@@ -141,7 +141,7 @@ impl TurnMachine {
         })
     }
 
-    /// Adds what a call found, as the model read it.
+    /// Adds the result of a call, as the model read it.
     fn find(&mut self, transcript: &Transcript, call_id: &CallId) {
         let mut calls = transcript.iter().flat_map(|it| it.tool_calls());
         let mut results = transcript.iter().flat_map(|it| it.results());

@@ -7,20 +7,20 @@ use std::collections::{BTreeMap, BTreeSet};
 /// Notices calls that are repeated without progress.
 ///
 /// Progress is a call, or a result of it, that this turn has not seen. Only the same call with the
-/// same result counts against the model, and any progress starts the count anew: judging by
+/// same result counts against the model, and any progress starts the count again: judging by
 /// repetition alone stops people's polling loops.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Guard {
     /// Fingerprints of call and result, with how often each came without progress since.
     seen: BTreeMap<u64, u32>,
-    /// Whether one of them came again since. State that was stored without this may have such.
+    /// Set if one of them came again since. State that was stored without this may have such.
     #[serde(default = "yes")]
     has_repeated: bool,
     withheld: BTreeSet<String>,
     pending: Measure,
 }
 
-/// What the latest repetition calls for, mildest first.
+/// Measure against the latest repetition, mildest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Measure {
@@ -95,7 +95,7 @@ fn yes() -> bool {
     true
 }
 
-/// Returns what the model reads of an outcome: what else a call says of itself is no progress.
+/// Returns the part of an outcome that the model reads: the rest is not progress.
 fn read_of(outcome: &ToolOutcome) -> ToolOutcome {
     match outcome {
         ToolOutcome::Ok(output) => ToolOutcome::Ok(ToolOutput {

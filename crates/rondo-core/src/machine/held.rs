@@ -72,12 +72,12 @@ impl TurnMachine {
         self.hold(cx, held.call);
     }
 
-    /// Notes that the tools of this step are settled: its request is made anew with them.
+    /// Records that the tools of this step are settled: its request is made again with them.
     pub(super) fn note_tools_checked(&mut self) {
         self.checked.tools = self.spent.steps;
     }
 
-    /// Notes that the interceptors were asked about this step: its request is made anew with what they add.
+    /// Records that the interceptors were asked about this step: its request is made again with their additions.
     pub(super) fn note_interceptors_checked(&mut self) {
         self.checked.interceptors = self.spent.steps;
     }
@@ -106,7 +106,7 @@ impl TurnMachine {
         }
     }
 
-    /// Has a request that is held end as one that was cancelled.
+    /// Ends a held request as a cancelled one.
     pub(super) fn cancel_held(&mut self, cx: &mut Cx<'_>) {
         match std::mem::replace(&mut self.phase, Phase::AwaitingReply) {
             Phase::Held(held) => cx.out.push(Action::EndRequest {

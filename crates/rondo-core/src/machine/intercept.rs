@@ -1,4 +1,4 @@
-//! What interceptors decided about a call, a result or the request of a step.
+//! Decisions of interceptors about a call, a result or the request of a step.
 
 use super::batch::{CallState, done};
 use super::budget::Allowance;
@@ -60,7 +60,7 @@ impl TurnMachine {
         }
     }
 
-    /// Returns whether the next request has the model go on with a reply that its provider paused: nothing may come
+    /// Returns whether the next request has the model continue with a reply that its provider paused: nothing may come
     /// between the two.
     pub(crate) fn goes_on_with_reply(&self) -> bool {
         self.pauses > 0
@@ -92,7 +92,7 @@ impl TurnMachine {
         }
     }
 
-    /// Makes the request anew with what was added, if it still fits the limits.
+    /// Makes the request again with what was added, if it still fits the limits.
     fn added(&mut self, cx: &mut Cx<'_>, notes: Vec<Note>) {
         if !self.holds_request_of_step() || self.goes_on_with_reply() {
             return;

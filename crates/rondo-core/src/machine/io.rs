@@ -61,14 +61,14 @@ pub trait Arguments {
     /// code fence.
     ///
     /// # Errors
-    /// What does not fit, worded for the model.
+    /// The mismatch, worded for the model.
     fn check_answer(&self, text: String) -> Result<String, String>;
 
     /// Checks an answer that fits the schema for what a schema cannot express. The refusal is recorded, so
     /// this need not be deterministic.
     ///
     /// # Errors
-    /// What is wrong, worded for the model.
+    /// The problem, worded for the model.
     fn refuse_answer(&self, _answer: &str) -> Result<(), String> {
         Ok(())
     }
@@ -97,12 +97,12 @@ pub enum PreparedCall {
         arguments: Value,
         /// One line for each repair.
         diff: Vec<String>,
-        /// Whether a repair went beyond notation.
+        /// Set if a repair went beyond notation.
         meaning_changed: bool,
     },
     /// They do not fit the schema.
     Invalid {
-        /// What is wrong and what is expected, worded for the model.
+        /// Problem and expectation, worded for the model.
         message: String,
         /// The same as data.
         details: Value,
@@ -127,25 +127,25 @@ pub enum Input {
     },
     /// The model request failed.
     ReplyFailed {
-        /// Why.
+        /// Error of the request.
         error: ModelError,
         /// Text of the answer that had arrived.
         partial: String,
-        /// Whether anything of the reply was already shown, so that it cannot be retried.
+        /// Set if anything of the reply was already shown, so that it cannot be retried.
         committed: bool,
-        /// Whether anything of the reply arrived, so that it is charged for.
+        /// Set if anything of the reply arrived, so that it is charged for.
         received: bool,
     },
     /// The gate judged a call.
     Gate {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// Its verdict.
+        /// Verdict of the gate.
         verdict: Verdict,
     },
     /// The approval question of a call was answered.
     Approval {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
         /// The answer.
         approval: Approval,
@@ -153,7 +153,7 @@ pub enum Input {
     /// Interceptors decided about a call or the request that are about to begin, or about a result that follows. The
     /// action that it is about is taken back, and comes again as it is then, if at all.
     Intercepted {
-        /// What.
+        /// Decision of the interceptors.
         what: Interception,
     },
     /// Nothing speaks against the request that is held, as far as this check goes.
@@ -163,7 +163,7 @@ pub enum Input {
     },
     /// The budgets have nothing left for the request that is held.
     BudgetSpent {
-        /// What was refused.
+        /// Refused reservation.
         reservation: Reservation,
     },
     /// A question is put to a person. The time until its answer counts against no limit, but for that of the call that
@@ -173,35 +173,35 @@ pub enum Input {
         question: QuestionId,
         /// The call that it is about, or that asks it.
         call: Option<CallId>,
-        /// Whether the call runs meanwhile.
+        /// Set if the call runs meanwhile.
         is_of_running_call: bool,
     },
-    /// A person answered a question. What the answer is about is another input.
+    /// A person answered a question. The subject of the answer is another input.
     Answered {
         /// The question.
         question: QuestionId,
     },
-    /// The turn goes on in another process. Whether a call runs again that a person was asked about is decided anew.
+    /// The turn continues in another process. Whether a call runs again that a person was asked about is decided again.
     Resumed {
         /// The request that was sent and has no reply; it is sent again.
         unanswered: Option<Box<ModelCall>>,
     },
     /// A call was begun and its end is not known, after a crash; then [`Action::Settle`].
     CutOff {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
         /// The recovery that its tool declares now.
         recovery: Recovery,
-        /// What its tool knows of it.
+        /// State of the call, according to its tool.
         known: Reconciled,
     },
     /// It is decided what is done about a call that was cut off.
     InDoubt {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// What is done about it.
+        /// Decision about it.
         decision: InDoubtDecision,
-        /// Whether it still runs and is waited for, where it would be run again otherwise.
+        /// Set if it still runs and is waited for, instead of being run again.
         still_running: bool,
     },
     /// The gate of this process judged calls that an earlier one had judged. Those that may run begin with the others that
@@ -213,25 +213,25 @@ pub enum Input {
     /// A question is put again in another process, or a person must say whether a call runs that a record has
     /// cleared.
     AskAgain {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
         /// The question.
         prompt: String,
         /// Why the gate asks.
         reasons: Vec<AskReason>,
-        /// Whether the call was begun before, so that it may have been done.
+        /// Set if the call was begun before, so that it may have been done.
         has_begun: bool,
     },
     /// A call ended.
     ToolFinished {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// How.
+        /// Outcome of the call.
         outcome: ToolOutcome,
         /// How long it ran.
         duration_ms: u64,
     },
-    /// The tools on offer changed before the request of a step is sent, which is made anew.
+    /// The tools on offer changed before the request of a step is sent, which is made again.
     Equip {
         /// All tools on offer from now on.
         specs: Arc<Vec<ToolSpec>>,
@@ -247,7 +247,7 @@ pub enum Input {
     Time,
     /// The runtime failed, for example because the journal cannot be written.
     Fault {
-        /// Why.
+        /// Error of the request.
         error: ModelError,
     },
 }
@@ -275,34 +275,34 @@ pub enum Action {
     CheckGate(Vec<PlannedCall>),
     /// The gate of this process has the answer to a question: [`Input::Approval`] with it.
     Answer {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
         /// The answer.
         approval: Approval,
     },
     /// Ask the approver; then [`Input::Approval`].
     Ask {
-        /// The call.
+        /// Call in question.
         call: Box<PlannedCall>,
         /// The question.
         prompt: String,
         /// Why the gate asks.
         reasons: Vec<AskReason>,
-        /// Whether it is asked about a call that a record has cleared, which runs as it was or not at all.
+        /// Set if the question is about a call that a record has cleared, which runs unchanged or not at all.
         is_repeat: bool,
     },
     /// This is done about a call that was cut off: [`Input::InDoubt`], which is recorded first.
     Settle {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// What is done about it.
+        /// Decision about it.
         decision: InDoubtDecision,
-        /// Whether it still runs and is waited for.
+        /// Set if it still runs and is waited for.
         still_running: bool,
     },
     /// Nothing is to be done about this call: [`Input::ToolFinished`] with this outcome.
     EndCall {
-        /// The call.
+        /// Call to check.
         call: Box<PlannedCall>,
         /// The outcome.
         outcome: ToolOutcome,
@@ -313,13 +313,13 @@ pub enum Action {
     JudgeAgain(Vec<PlannedCall>),
     /// A person must say in this process whether this call runs: [`Input::AskAgain`].
     AskAgain {
-        /// The call.
+        /// Call to run.
         call: Box<PlannedCall>,
         /// The question.
         prompt: String,
         /// Why the gate asks.
         reasons: Vec<AskReason>,
-        /// Whether it was begun before, so that it may have been done.
+        /// Set if it was begun before, so that it may have been done.
         has_begun: bool,
     },
     /// Run a call again whose beginning is recorded; then [`Input::ToolFinished`].
@@ -339,11 +339,11 @@ pub enum Action {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RequestCheck {
-    /// Whether the tools on offer have changed; then [`Input::Equip`].
+    /// Changed tools on offer; then [`Input::Equip`].
     Tools,
-    /// What the interceptors make of the step; then [`Input::Intercepted`] if they add something or stop the turn.
+    /// Decision of the interceptors about the step; then [`Input::Intercepted`] if they add something or stop the turn.
     Interceptors,
-    /// Whether the budgets have something left; then [`Input::BudgetSpent`] if not.
+    /// Rest of the budgets; then [`Input::BudgetSpent`] if there is none.
     Budgets,
 }
 
@@ -358,7 +358,7 @@ pub struct ModelCall {
     pub step: u32,
     /// The attempt, from 0 for each model; retries count up.
     pub attempt: u32,
-    /// What its reply is for.
+    /// Purpose of its reply.
     pub purpose: Purpose,
     /// How long the first content may take.
     pub first_byte_timeout: Option<Duration>,
@@ -382,7 +382,7 @@ impl ModelCall {
 pub struct StepEnd {
     /// The instant.
     pub at: TimeMs,
-    /// Whether the turn's deadline sets it (less the time reserved for the final answer), rather than the
+    /// Set if the turn's deadline sets it (less the time reserved for the final answer), rather than the
     /// step's timeout.
     pub is_deadline: bool,
 }
@@ -390,13 +390,13 @@ pub struct StepEnd {
 /// One call that may run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PlannedCall {
-    /// The call.
+    /// Id of the call.
     pub call_id: CallId,
     /// The tool's name.
     pub name: String,
     /// The arguments as they will be run.
     pub arguments: Value,
-    /// What a resumed turn does with it if its end is not recorded.
+    /// Action of a resumed turn if its end is not recorded.
     pub recovery: Recovery,
     /// How long it may run.
     pub timeout: Option<Duration>,

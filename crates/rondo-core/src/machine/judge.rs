@@ -1,15 +1,15 @@
-//! Decides what of a reply can be used: calls, an answer, a refusal, or nothing.
+//! Usable part of a reply: calls, an answer, a refusal, or nothing.
 
 use rondo_types::{Candidate, EmptyReply, FinishReason, ModelError, Part, Reply};
 
-/// What of a reply can be used.
+/// Usable part of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Judged {
     /// It asks for calls.
     Calls(Candidate),
     /// It is an answer.
     Answer(Candidate),
-    /// The provider paused it: it goes back, and the model goes on.
+    /// The provider paused it: it goes back, and the model continues.
     Paused(Candidate),
     /// The model refuses, in the provider's own field or reason.
     Refused(Candidate),
@@ -22,13 +22,13 @@ pub(crate) enum Judged {
 pub(crate) struct Problem {
     /// For the model and for people.
     pub(super) text: String,
-    /// Whether a filter was the reason.
+    /// Set if a filter was the reason.
     pub(super) blocked: bool,
     /// The error with which the reply could not be read.
     pub(super) error: Option<ModelError>,
-    /// Whether it is the answer that was refused, such as by the response schema.
+    /// Set if the answer was refused, such as by the response schema.
     pub(super) is_of_answer: bool,
-    /// Whether the model ended its reply well and said nothing.
+    /// Set if the model ended its reply well and gave no text.
     pub(super) is_empty: bool,
 }
 
@@ -78,7 +78,7 @@ impl Problem {
 /// Picks the first candidate with valid content and an acceptable end.
 ///
 /// Calls count by presence, not by finish reason: servers finish replies that hold calls with
-/// every reason there is. Where a paused reply may not be continued it is judged by its content.
+/// every reason there is. If a paused reply may not be continued it is judged by its content.
 pub(crate) fn judge(reply: Reply, empty: EmptyReply, may_pause: bool) -> Judged {
     if let Some(reason) = reply.prompt_blocked {
         return Judged::Unusable(Problem::blocked(format!(
@@ -110,7 +110,7 @@ pub(crate) fn judge(reply: Reply, empty: EmptyReply, may_pause: bool) -> Judged 
     }
 }
 
-/// A call of a refused reply is no call, and would stay without its result.
+/// A call of a refused reply is not a call, and would stay without its result.
 fn without_calls(mut candidate: Candidate) -> Candidate {
     candidate
         .parts

@@ -2,23 +2,23 @@
 //!
 //! One input at a time, with the time as a value; out come actions. No clock, no randomness, no
 //! IO: given the same inputs it yields the same actions, which is what makes replay, recovery,
-//! forks and exhaustive tests cheap. It serialises between any two inputs.
+//! forks and exhaustive tests cheap. It serializes between any two inputs.
 //!
 //! # Layout
 //! - `turn`: the machine, its inputs and the step cycle.
 //! - `io`: the inputs and actions as types.
-//! - `budget`: what is left, and what is held back for the last answer.
+//! - `budget`: the amount left, and the part held back for the last answer.
 //! - `judge`: sorts a reply into answer, calls, refusal or unusable.
-//! - `plan_calls`: which calls of a reply may run, and in which stages.
+//! - `plan_calls`: the calls of a reply that may run, and their stages.
 //! - `batch`: the tool calls of one reply, from the gate to committed results.
-//! - `compact`: when older messages are summarised, dropped or shortened.
-//! - `failure`: what a failed request leads to: a retry and its wait, a fallback, or the end.
-//! - `refused`: what is left out of a conversation after the provider refused to read it.
+//! - `compact`: when older messages are summarized, dropped or shortened.
+//! - `failure`: the reaction to a failed request: a retry and its wait, a fallback, or the end.
+//! - `refused`: parts of a conversation that are left out after the provider refused to read it.
 //! - `guard`: detects calls that are repeated without progress.
 //! - `doubt`: calls whose end is not known after a crash, and those that are asked about again.
 //! - `held`: a request that is not sent before all checks let it pass.
 //! - `equip`: tools that change between two steps.
-//! - `intercept`: what interceptors decided.
+//! - `intercept`: decisions of interceptors.
 //! - `finish`: the outcome, and the answer that the runtime builds when the model gave none.
 //! - `render`: tool results as the model reads them.
 //! - `waiting`: how long people were waited for.

@@ -1,4 +1,4 @@
-//! Decides which calls of a reply may run, with what arguments, and in which stages.
+//! Choice of the calls of a reply that may run, with their arguments and stages.
 
 use super::batch::{Batch, BatchCall, CallState, done};
 use super::io::PreparedCall;
@@ -118,7 +118,7 @@ impl TurnMachine {
         format!("there is no tool `{name}`; the tools are: {known}")
     }
 
-    /// Groups neighbouring shared calls; any other call is a barrier of its own.
+    /// Groups neighboring shared calls; any other call is a barrier of its own.
     fn stages(&self, calls: &[BatchCall]) -> Vec<Vec<usize>> {
         let width = to_index(self.config.profile.limits.max_parallel.max(1));
         let mut stages: Vec<Vec<usize>> = Vec::new();

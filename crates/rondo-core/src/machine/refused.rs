@@ -1,4 +1,4 @@
-//! What is left out of a conversation after the provider refused to read it, so that the request can be sent again.
+//! Removal of content that the provider refused to read, so that the request can be sent again.
 //!
 //! A provider refuses a whole request for one image, or for reasoning that another address had sealed. Since every
 //! later request repeats it, the session would be lost. What is refused is therefore taken out of the transcript for
@@ -48,7 +48,7 @@ const SETTING_WORDS: [&str; 10] = [
     "model name",
 ];
 
-/// What a request may be refused for.
+/// Content for which a request may be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Suspect {
     Media,
@@ -88,7 +88,8 @@ impl TurnMachine {
         true
     }
 
-    /// Returns what the request was refused for, as far as that can be told, and the first message that holds it.
+    /// Returns the content for which the request was refused, as far as it is known, and the first message that holds
+    /// it.
     ///
     /// Refusals that do not say what they are about are put down to what this model has not accepted yet.
     fn suspect(&self, class: ErrorClass, text: &str) -> Option<(Suspect, usize)> {
@@ -107,7 +108,7 @@ impl TurnMachine {
         if class != ErrorClass::BadRequest || is_of_setting {
             return None;
         }
-        // What the provider sealed within this turn, it has read already.
+        // Data that the provider sealed within this turn, it has read already.
         let sealed = sealed.filter(|_| self.spent.steps == 1);
         let media = unread.map(|from| (Suspect::Media, from));
         media.or(sealed.map(|from| (Suspect::Sealed, from)))

@@ -52,7 +52,7 @@ pub(crate) fn note_edit(content: &mut ToolContent, arguments: &str, left_out: Op
     note(content, told);
 }
 
-/// The same for what interceptors changed.
+/// The same for changes of interceptors.
 pub(crate) fn note_rewrite(content: &mut ToolContent, by: &[String], arguments: &str) {
     let (by, arguments) = (by.join(", "), bounded_text(arguments));
     note(
@@ -61,7 +61,7 @@ pub(crate) fn note_rewrite(content: &mut ToolContent, by: &[String], arguments: 
     );
 }
 
-/// Returns the outcome with other words and nothing besides them to read. What the call changed and started stays.
+/// Returns the outcome with other words and nothing besides them to read. The call's changes and started sessions stay.
 pub(crate) fn with_text(outcome: ToolOutcome, text: String) -> ToolOutcome {
     match outcome {
         ToolOutcome::Ok(output) => ToolOutcome::Ok(ToolOutput {

@@ -23,7 +23,7 @@ use std::sync::Arc;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnMachine {
     pub(super) config: TurnConfig,
-    /// Whether the model refused to be told a temperature.
+    /// Set if the model refused a temperature.
     #[serde(default)]
     pub(super) omits_temperature: bool,
     /// Index of the active model: 0 is the first, 1 and up are the fallbacks. It only increases.
@@ -52,16 +52,16 @@ pub struct TurnMachine {
     #[serde(default)]
     pub(super) checked: CheckedSteps,
     pub(super) last_finish: Option<FinishReason>,
-    /// What the provider calls the step's last reply.
+    /// The provider's name of the step's last reply.
     #[serde(default)]
     pub(super) last_response: ResponseName,
-    /// Whether a step began whose `step_finished` was not sent yet.
+    /// Set while a step has begun whose `step_finished` was not sent yet.
     pub(super) step_open: bool,
     /// The model's latest text of this turn: part of an answer that the runtime must build.
     pub(super) last_text: String,
 }
 
-/// What the machine waits for.
+/// Input that the machine waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "phase", rename_all = "snake_case")]
 pub(super) enum Phase {
@@ -143,13 +143,13 @@ impl TurnMachine {
         self.phase == Phase::Done
     }
 
-    /// Returns the messages so far. A call stands without its result only while its batch runs.
+    /// Returns the messages so far. A call is without its result only while its batch runs.
     #[must_use]
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
     }
 
-    /// Returns what the turn runs under.
+    /// Returns the configuration of the turn.
     #[must_use]
     pub fn config(&self) -> &TurnConfig {
         &self.config
@@ -283,7 +283,7 @@ impl TurnMachine {
         self.transcript.push(message);
     }
 
-    /// Adds a message of the runtime's own, which no other fact tells of.
+    /// Adds a message of the runtime's own, which no other fact records.
     pub(super) fn add(&mut self, cx: &mut Cx<'_>, message: Message) {
         cx.record(RecordBody::MessageAdded {
             message: message.clone(),
@@ -291,13 +291,13 @@ impl TurnMachine {
         self.push(message);
     }
 
-    /// Begins the next step, or ends the turn where a limit on steps, time, tokens or money is met.
+    /// Begins the next step, or ends the turn if a limit on steps, time, tokens or money is met.
     pub(super) fn next_step(&mut self, cx: &mut Cx<'_>) {
         if self.cancelled {
             return self.finish(cx, Ending::stopped(StopReason::Cancelled));
         }
         self.step_finished(cx);
-        // A message of the user would end the reply that the model is to go on with.
+        // A message of the user would end the reply that the model must continue.
         if self.pauses == 0 {
             self.absorb_steering(cx);
         }
@@ -475,7 +475,7 @@ impl TurnMachine {
         }
         self.last_finish = candidate.finish_reason;
         self.push_candidate(candidate);
-        // Where no ordinary step is left, the answer that is there counts more.
+        // If no ordinary step is left, the answer that is there counts more.
         if !self.steering.is_empty() && self.allowance(cx.at) == Allowance::Step {
             return self.next_step(cx);
         }
@@ -505,7 +505,7 @@ impl TurnMachine {
             self.unusable(cx, Problem::new(problem));
             return None;
         }
-        let text = format!("the answer may be none: {problem}");
+        let text = format!("the reply may not be an answer: {problem}");
         cx.emit(EventBody::Warning { text });
         Some(candidate)
     }
@@ -573,7 +573,7 @@ impl TurnMachine {
         self.next_step(cx);
     }
 
-    /// Returns what the model said beside its latest calls, if those are of this turn.
+    /// Returns the model's text beside its latest calls, if those are of this turn.
     fn said_beside_calls(&self) -> Option<String> {
         let is_of_turn = |message: &&Arc<Message>| message.role != Role::User || message.synthetic;
         let mut messages = self.transcript.iter().rev().take_while(is_of_turn);
@@ -583,7 +583,7 @@ impl TurnMachine {
         (is_beside_calls && !text.trim().is_empty()).then_some(text)
     }
 
-    /// Goes on after the results of a batch were committed.
+    /// Continues after the results of a batch were committed.
     pub(super) fn after_batch(&mut self, cx: &mut Cx<'_>) {
         match self.guard.take() {
             Measure::None => {}
@@ -596,7 +596,7 @@ impl TurnMachine {
         self.next_step(cx);
     }
 
-    /// Ends the turn for a reason, by the last tool-free request where one is held back.
+    /// Ends the turn for a reason, by the last tool-free request if one is held back.
     pub(super) fn stop_early(&mut self, cx: &mut Cx<'_>, reason: StopReason) {
         if self.cancelled {
             return self.finish(cx, Ending::stopped(StopReason::Cancelled));
@@ -611,7 +611,7 @@ impl TurnMachine {
         self.next_step(cx);
     }
 
-    /// What the user last said.
+    /// Latest text of the user.
     fn question(&self) -> String {
         let said = |message: &&Arc<Message>| message.role == Role::User && !message.synthetic;
         self.transcript
@@ -712,7 +712,7 @@ fn too_long() -> ModelError {
     ModelError::new(
         ErrorClass::TooLarge,
         format!(
-            "the conversation has more than {mib} MiB, which no model reads; compact it, or begin another session"
+            "the conversation has more than {mib} MiB, more than any model reads; compact it, or start a new session"
         ),
     )
 }

@@ -20,7 +20,8 @@ struct OpenQuestion {
     id: QuestionId,
     call: Option<CallId>,
     asked_at: TimeMs,
-    /// Whether its call runs meanwhile. Then it counts once it is answered, since the call may have gone on without an answer.
+    /// Set if its call runs meanwhile. Then it counts once it is answered, since the call may have continued without an
+    /// answer.
     is_of_running_call: bool,
 }
 
@@ -67,12 +68,12 @@ impl Waiting {
         }
     }
 
-    /// Forgets the questions of a call that goes on or has ended.
+    /// Forgets the questions of a call that continues or has ended.
     pub(super) fn forget_call(&mut self, call_id: &CallId) {
         self.open.retain(|it| it.call.as_ref() != Some(call_id));
     }
 
-    /// Forgets all questions: a turn that goes on in another process asks them again.
+    /// Forgets all questions: a turn that continues in another process asks them again.
     pub(super) fn forget_all(&mut self) {
         self.open.clear();
     }

@@ -1,9 +1,9 @@
 //! Detects a tool call that leaked into a model's text in the format that its own chat template uses.
 //!
 //! Servers that do not know a model's template hand its calls out as text. To read them would be a guess, and to show
-//! them as the answer would hide that something was to be done. Text in a fence or in ticks only speaks of them.
+//! them as the answer would hide that something was requested. Text in a fence or in ticks only speaks of them.
 
-/// What such templates put around calls. No prose has these.
+/// Marks of calls in such templates. No prose has these.
 const MARKS: [&str; 10] = [
     "<|channel|>commentary",
     "<|call|>",

@@ -1,4 +1,4 @@
-//! What an observer is told, and that it cannot harm the turn.
+//! Observers: their observations, and the guarantee that they cannot harm the turn.
 
 use super::{Moment, Observer};
 use crate::events;
@@ -70,7 +70,7 @@ impl Observer for Panicking {
     }
 }
 
-/// Says what it is told to, then answers.
+/// Model that sends the given events, then answers.
 struct Talker(Mutex<VecDeque<Vec<ModelEvent>>>);
 
 impl Talker {
@@ -131,7 +131,7 @@ fn a_call() -> Vec<ModelEvent> {
     ]
 }
 
-/// Hangs in its first call where it is told to, and says when.
+/// Hangs in its first call if it is told to, and says when.
 #[derive(Default)]
 struct HangingTool {
     hang: Mutex<bool>,
@@ -212,7 +212,7 @@ async fn run(model: &Arc<Talker>, events: EventSender) -> Outcome {
     .unwrap()
 }
 
-/// What is told of a turn with one call, which has no arguments, and an answer.
+/// Observations of a turn with one call, which has no arguments, and an answer.
 const ONE_CALL: [&str; 28] = [
     "begun",
     "event init",

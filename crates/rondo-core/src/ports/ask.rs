@@ -15,7 +15,8 @@ pub const QUESTIONS_MAX: usize = 32;
 /// Bytes of a question's words, and of its schema as JSON.
 pub const QUESTION_BYTES_MAX: usize = 16 << 10;
 
-/// Returns what a running call asks, as a person is asked it. The words are the tool's, and may come from outside.
+/// Returns the question of a running call in the form for a person. The words are the tool's, and may come from
+/// outside.
 /// `number` counts the questions of the call, from 1.
 pub(crate) fn question_of_running_call(
     subject: QuestionSubject,
@@ -38,11 +39,11 @@ pub enum NotAnswered {
     /// The user said no, or there is no user to ask.
     #[error("{reason}")]
     Denied {
-        /// Why.
+        /// Reason of the denial.
         reason: String,
     },
     /// The call must end.
-    #[error("the call must end, so the answer is not waited for")]
+    #[error("the call must end and cannot wait for the answer")]
     Cancelled,
     /// The call asked too much.
     #[error("a call may ask {QUESTIONS_MAX} questions of {QUESTION_BYTES_MAX} bytes each")]
@@ -140,7 +141,7 @@ impl Asker {
             },
             AnswerValue::Deny { reason } => Err(NotAnswered::Denied { reason }),
             AnswerValue::Approve => Err(NotAnswered::DoesNotFit(
-                "it is a yes where a value was asked for".to_owned(),
+                "it is a yes, but a value was requested".to_owned(),
             )),
         }
     }

@@ -17,7 +17,7 @@ pub const HELD_MAX: usize = 4096;
 
 /// Something that turns spend from together. Limits of one turn are the profile's.
 ///
-/// Each request to a model is reserved for before it is sent and settled when it has ended. What was reserved is
+/// Each request to a model is reserved for before it is sent and settled when it has ended. The reservation is
 /// recorded, so that a turn that is resumed does not reserve twice for one request; one that crashes before the
 /// record was written asks again under the same id.
 #[async_trait]
@@ -38,7 +38,7 @@ pub trait Budgets: Send + Sync {
 pub struct Amount {
     /// Tokens of prompt and reply.
     pub tokens: u64,
-    /// Their cost; absent where the price is not known.
+    /// Their cost; absent if the price is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<NanoUsd>,
 }
@@ -54,43 +54,44 @@ pub struct ReservationRequest {
     pub step: u32,
     /// Names the reservation within its session.
     pub id: String,
-    /// What the request is likely to use.
+    /// Expected use of the request.
     pub estimate: Amount,
-    /// Whether a person let the turn go on although the budget is spent: it is counted, and not refused.
+    /// Set if a person let the turn exceed the budget: the request is counted, and not refused.
     pub beyond: bool,
 }
 
-/// What a budget says to a request.
+/// Reply of a budget to a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reserved {
     /// It may be sent.
     Granted,
     /// There is not enough left for it.
     Spent {
-        /// What is spent, for people, as a clause without a full stop: "the budget of 5 USD for today is spent".
+        /// Description of the spent budget, for people, as a clause without a full stop: "the budget of 5 USD for today
+        /// is spent".
         reason: String,
     },
 }
 
-/// What became of a reservation, as it is recorded.
+/// A reservation, as it is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reservation {
     /// Names it within its session.
     pub id: String,
-    /// What the request was likely to use.
+    /// Expected use of the request.
     pub estimate: Amount,
-    /// Whether a person let the turn go on although the budget is spent; that holds for the rest of the turn.
+    /// Set if a person let the turn exceed the budget; that holds for the rest of the turn.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub beyond: bool,
-    /// Why nothing was granted, where nothing was: the turn ended instead.
+    /// Why nothing was granted, if nothing was: the turn ended instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
 }
 
-/// Returns the question whether a turn may go on although a budget is spent; a yes lets it, for as long as its own limits
+/// Returns the question whether a turn may continue although a budget is spent; a yes lets it, for as long as its own limits
 /// do, and every other answer ends it. `id` names the reservation that was refused, `reason` says what is spent. The hash
-/// is of what an answer agrees to: that this turn goes on. What is left in a budget changes while a question waits, and
-/// is none of it.
+/// is of what an answer agrees to: that this turn continues. What is left in a budget changes while a question waits, and
+/// is not part of it.
 #[must_use]
 pub fn question_about_budget(subject: QuestionSubject, id: &str, reason: &str) -> Question {
     let of_budget = (QuestionId(id.to_owned()), QuestionKind::Budget);
@@ -120,7 +121,7 @@ struct Account {
 }
 
 impl MemoryBudget {
-    /// Bounds tokens and money; `None` is no bound.
+    /// Bounds tokens and money; `None` is not a bound.
     #[must_use]
     pub fn new(tokens: Option<u64>, cost: Option<NanoUsd>) -> Self {
         Self {
@@ -129,13 +130,13 @@ impl MemoryBudget {
         }
     }
 
-    /// Returns what was used, without what is only held back.
+    /// Returns the amount used, without the amount that is only held back.
     #[must_use]
     pub fn used(&self) -> Amount {
         self.account().used
     }
 
-    /// Returns what is used and held back.
+    /// Returns the amount that is used or held back.
     #[must_use]
     pub fn committed(&self) -> Amount {
         self.account().committed()
@@ -166,7 +167,7 @@ impl Amount {
 }
 
 impl Limits {
-    /// Returns what does not fit.
+    /// Returns the limit that is exceeded.
     fn exceeded(self, total: Amount, is_priced: bool) -> Option<String> {
         if let Some(tokens) = self.tokens.filter(|max| total.tokens > *max) {
             return Some(format!("the budget of {tokens} tokens is spent"));

@@ -5,7 +5,7 @@ use crate::session_store::StoreError;
 use async_trait::async_trait;
 use rondo_types::{NanoUsd, SessionId};
 
-/// What a budget is for.
+/// Scope of a budget.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BudgetScope {
     /// A session, with those that its calls started.
@@ -21,10 +21,10 @@ impl BudgetScope {
     pub const ALL: [Self; 3] = [Self::Session, Self::Day, Self::ProjectDay];
 }
 
-/// A bound on what is used in a scope; `None` is no bound.
+/// A bound on the usage in a scope; `None` is not a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct BudgetLimit {
-    /// What it is for.
+    /// Scope of the budget.
     pub scope: BudgetScope,
     /// Tokens of prompts and replies.
     pub tokens: Option<u64>,
@@ -32,7 +32,7 @@ pub struct BudgetLimit {
     pub cost: Option<NanoUsd>,
 }
 
-/// Where a request counts.
+/// Session, project and day for which a request counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BudgetPlace {
     /// The session, or the one that it was started for.
@@ -50,20 +50,20 @@ pub struct BudgetClaim {
     pub session: SessionId,
     /// Names it within its session.
     pub id: String,
-    /// Where it counts.
+    /// Place for which it counts.
     pub place: BudgetPlace,
-    /// What it is likely to use.
+    /// Expected use.
     pub estimate: Amount,
-    /// Whether it is counted and not refused.
+    /// Counts it without refusing it.
     pub beyond: bool,
 }
 
-/// The port to what turns of any process have used of budgets that they share.
+/// The port to the usage of budgets that turns of any process share.
 ///
-/// What a request may cost is held back before it is sent, in the transaction that checks whether it fits, so that
-/// two processes cannot both take the last of it. What it used replaces that afterwards. A process that dies in
-/// between leaves it held until its session goes on; if it leaves no session, the next request of any process gives
-/// it back.
+/// The possible cost of a request is reserved before it is sent, in the transaction that checks whether it fits, so
+/// that two processes cannot both take the last of it. The actual use replaces that afterwards. A process that dies in
+/// between leaves it reserved until its session continues; if it leaves no session, the next request of any process
+/// gives it back.
 #[async_trait]
 pub trait BudgetStore: Send + Sync {
     /// Holds back what a request is likely to use if it fits all limits; otherwise returns the first limit that it
@@ -117,7 +117,7 @@ pub trait BudgetStore: Send + Sync {
         used: Amount,
     ) -> Result<(), StoreError>;
 
-    /// Returns what is used and held back in a scope.
+    /// Returns the amount that is used or held back in a scope.
     ///
     /// # Errors
     /// When the storage fails.

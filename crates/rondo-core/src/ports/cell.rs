@@ -1,4 +1,4 @@
-//! What is recorded of the code that a person runs in the Python session they share with the agent.
+//! Records of code that a person runs in the Python session they share with the agent.
 //! The agent's own code is a tool call, and recorded as one.
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum CodeChange {
     /// It was longer than a record holds, and its end was left out.
     Cut,
-    /// A key stood in it, and was replaced.
+    /// A key was in it, and was replaced.
     Redacted,
 }
 
@@ -19,7 +19,7 @@ pub enum CodeChange {
 pub enum CellEnding {
     /// It ran to its end.
     Returned {
-        /// The `repr` of the value of its last expression; none where it has no value.
+        /// The `repr` of the value of its last expression; `None` if it has no value.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         value_repr: Option<String>,
     },
@@ -34,12 +34,12 @@ pub enum CellEnding {
     Interrupted,
     /// The interpreter ended with it, and the variables with that.
     Lost {
-        /// How.
+        /// Message of the failure.
         message: String,
     },
     /// It did not run at all.
     NotRun {
-        /// Why.
+        /// Message of the failure.
         message: String,
     },
 }

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rondo_types::ModelError;
 
-/// What a vector is made for. Some models make different ones of a text that is stored and of a question about it.
+/// Use of a vector. Some models make different ones of a text that is stored and of a question about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum EmbeddingUse {
     /// The text is kept, to be found.

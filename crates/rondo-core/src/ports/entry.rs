@@ -21,7 +21,7 @@ pub enum Body {
     Known(Box<RecordBody>),
     /// One that a later version wrote; it is kept and counted, and says nothing here.
     Unknown {
-        /// Its kind.
+        /// Kind of the record.
         kind: String,
     },
 }
@@ -140,21 +140,21 @@ impl Entry {
         }
     }
 
-    /// Returns whether a body that cannot be read is of a later writer: any of a later version, and from
+    /// Returns whether a body that cannot be read comes from a later writer: any of a later version, and from
     /// [`TOLERANT_FROM`] on one of a kind that is not known here.
     fn may_be_unknown(&self) -> bool {
         let is_known = || RecordBody::KINDS.contains(&self.kind().as_str());
         self.version > RECORD_VERSION || (self.version >= TOLERANT_FROM && !is_known())
     }
 
-    /// Returns the record; none where this version does not know its kind or cannot read it.
+    /// Returns the record; `None` if this version does not know its kind or cannot read it.
     #[must_use]
     pub fn into_record(self) -> Option<Record> {
         let body = self.body().ok()?;
         self.with_body(body)
     }
 
-    /// Returns the record with its body, which was read before; none where this version does not
+    /// Returns the record with its body, which was read before; `None` if this version does not
     /// know it.
     #[must_use]
     pub fn with_body(self, body: Body) -> Option<Record> {
@@ -183,7 +183,7 @@ impl Entry {
     }
 }
 
-/// Finds the kind where it stands first, as it does in all that is written here: most who ask want no
+/// Finds the kind if it is first, as it does in all that is written here: most who ask want no
 /// more of a long body.
 fn leading_kind(json: &str) -> Option<&str> {
     let (kind, _) = json.strip_prefix(r#"{"kind":""#)?.split_once('"')?;

@@ -18,23 +18,23 @@ pub trait Gate: Send + Sync {
     /// Judges one call, whose arguments already fit the schema.
     async fn check(&self, request: &GateRequest) -> Verdict;
 
-    /// Returns what an approval of the call agrees to besides its words, and what of it can be remembered. Asked right
-    /// before a person is, and again after a yes, which does not count where the hash is another one by then.
+    /// Returns the terms of an approval of the call besides its words, and the permissions that it can include. Asked
+    /// right before a person is, and again after a yes, which does not count if the hash is another one by then.
     async fn terms(&self, _request: &GateRequest) -> Terms {
         Terms::default()
     }
 
-    /// Takes what the user allows from now on: one of the offers of the call's [`terms`](Self::terms).
+    /// Remembers a permission of the user: one of the offers of the call's [`terms`](Self::terms).
     fn remember(&self, _grant: &Grant) {}
 }
 
-/// What an approval of a call agrees to besides its words.
+/// Terms of an approval besides the words of the call.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Terms {
-    /// SHA-256, in hex, of the circumstances of the call, such as its directory, variables and files; empty where the
+    /// SHA-256, in hex, of the circumstances of the call, such as its directory, variables and files; empty if the
     /// gate knows of none.
     pub hash: String,
-    /// What a yes can also let run from then on, the narrowest first.
+    /// Grants that a yes can also give, the narrowest first.
     pub offers: Vec<Grant>,
 }
 
@@ -47,13 +47,13 @@ pub struct GateRequest {
     pub turn: TurnId,
     /// The step whose reply asked for it, from 1.
     pub step: u32,
-    /// The call.
+    /// Id of the call.
     pub call_id: CallId,
     /// The tool.
     pub spec: Arc<ToolSpec>,
     /// The arguments as they would be run.
     pub arguments: Value,
-    /// Whether the conversation holds text from outside, which may have made the model ask for the call.
+    /// Set if the conversation has text from outside, which may have made the model ask for the call.
     pub has_outside_text: bool,
 }
 
@@ -81,12 +81,12 @@ pub enum Verdict {
     Allow,
     /// Do not run it; the model reads why.
     Deny {
-        /// Why.
+        /// Reason of the denial.
         reason: String,
     },
     /// A person must say.
     Ask {
-        /// What they are asked.
+        /// Text of the question.
         prompt: String,
         /// Why, which the prompt says in words.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -104,7 +104,7 @@ pub trait Approver: Send + Sync {
     async fn ask(&self, question: &Question) -> QuestionReply;
 }
 
-/// What an approver says to a question.
+/// Reply of an approver to a question.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(
     clippy::large_enum_variant,
@@ -210,7 +210,7 @@ pub enum Approval {
     Approved,
     /// Do not run it; the model reads why.
     Denied {
-        /// Why.
+        /// Reason of the denial.
         reason: String,
     },
     /// Run it with these arguments instead. The gate is asked whether it denies them, and the model
@@ -218,15 +218,15 @@ pub enum Approval {
     Edited {
         /// All arguments, as the tool takes them.
         arguments: Value,
-        /// What they leave out of what the call proposed, in words for the model, which reads these in place of
-        /// the arguments. `None` where the arguments are the user's own.
+        /// Parts of the proposed call that they leave out, in words for the model, which reads these in place of
+        /// the arguments. `None` if the arguments are the user's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         left_out: Option<String>,
     },
 }
 
 /// Why a call that was cut off is not run with other arguments.
-const NOT_EDITABLE: &str = "a call that was cut off runs again as it was, or not at all";
+const NOT_EDITABLE: &str = "a call that was cut off can only run again unchanged, or not at all";
 
 impl Approval {
     /// Returns an approval with the user's own arguments.
@@ -238,7 +238,7 @@ impl Approval {
         }
     }
 
-    /// Returns what an answer says about a call: a value is the arguments to run it with.
+    /// Returns the decision of an answer about a call: a value is the arguments to run it with.
     #[must_use]
     pub fn of_answer(answer: &AnswerValue) -> Self {
         match answer {

@@ -1,4 +1,4 @@
-//! The port to what watches a turn and may change it: hooks, scripts and a program's own middleware.
+//! The port to code that watches a turn and may change it: hooks, scripts and a program's own middleware.
 
 use super::gate::GateRequest;
 use async_trait::async_trait;
@@ -18,12 +18,12 @@ pub const REASON_BYTES_MAX: usize = 1 << 10;
 
 /// Watches a turn, and may deny or change what it does.
 ///
-/// The interceptors of a turn are asked in their order, and each sees what those before it changed. What they
-/// decide is recorded before anything comes of it, and is not asked again when the turn is resumed; a replay needs
-/// no interceptor. An answer that was not recorded before a crash is asked for again.
+/// The interceptors of a turn are asked in their order, and each sees the changes of those before it. Their
+/// decisions are recorded before anything follows from them, and are not asked for again when the turn is resumed; a
+/// replay needs no interceptor. An answer that was not recorded before a crash is asked for again.
 ///
 /// Each has [`INTERCEPT_TIMEOUT`] for an answer. One that panics or takes longer decides by that: a call is denied, a
-/// result is withheld from the model, and a step goes on without it.
+/// result is withheld from the model, and a step continues without it.
 #[async_trait]
 pub trait Interceptor: Send + Sync {
     /// Returns its name, for records, events and what the model reads. The same at every call.
@@ -34,13 +34,13 @@ pub trait Interceptor: Send + Sync {
         StepDecision::Continue
     }
 
-    /// Asked before the first request of each step, but for one that has the model go on with a reply that its
+    /// Asked before the first request of each step, but for one that has the model continue with a reply that its
     /// provider paused.
     async fn step_start(&self, _step: &StepContext) -> StepDecision {
         StepDecision::Continue
     }
 
-    /// Asked about each call before the gate is, which judges what becomes of it here. Also asked about the
+    /// Asked about each call before the gate is, which judges the result of this decision. Also asked about the
     /// arguments that a person put in the place of a call's; these may be denied and not rewritten.
     async fn before_tool(&self, _call: &GateRequest) -> CallDecision {
         CallDecision::Allow
@@ -70,11 +70,11 @@ pub struct StepContext {
     pub step: u32,
     /// The model that is asked, as `provider/model`.
     pub model: String,
-    /// What it will read.
+    /// Transcript that it will read.
     pub transcript: Transcript,
 }
 
-/// What becomes of a step.
+/// Decision about a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum StepDecision {
     /// It begins.
@@ -91,14 +91,14 @@ pub enum StepDecision {
     },
 }
 
-/// What becomes of a call. A denial by one interceptor, or by the gate, beats everything that others say.
+/// Decision about a call. A denial by one interceptor, or by the gate, beats all other decisions.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CallDecision {
     /// The gate judges it.
     Allow,
     /// It does not run; the model reads why.
     Deny {
-        /// Why.
+        /// Reason of the denial.
         reason: String,
     },
     /// The gate judges it with other arguments. These are checked like the model's, which reads of the change with
@@ -116,7 +116,7 @@ pub struct FinishedCall {
     pub session: SessionId,
     /// The turn.
     pub turn: TurnId,
-    /// The call.
+    /// Id of the call.
     pub call_id: CallId,
     /// The tool.
     pub tool: String,
@@ -128,10 +128,10 @@ pub struct FinishedCall {
     pub duration_ms: u64,
 }
 
-/// What the model reads of a call.
+/// Decision about the model's view of a result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ResultDecision {
-    /// What the tool returned.
+    /// Keeps the tool's result.
     Keep,
     /// This text. Whether the call succeeded stays as it was; data and media of the result are left out.
     Rewrite {
@@ -140,38 +140,38 @@ pub enum ResultDecision {
     },
 }
 
-/// What interceptors decided: an input of the machine, and a record.
+/// Decision of interceptors: an input of the machine, and a record.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "decision", rename_all = "snake_case")]
 pub enum Interception {
     /// A call goes to the gate as it is.
     Allowed {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
     },
     /// A call goes to the gate with other arguments.
     Rewritten {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// Who changed them, in order; never empty.
+        /// Interceptors that changed them, in order; never empty.
         by: Vec<String>,
         /// All arguments.
         arguments: Value,
     },
     /// A call does not run.
     Denied {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// Who denied it.
+        /// Interceptor that denied it.
         by: String,
         /// Why, as the model reads it.
         reason: String,
     },
     /// The model reads this in place of the call's result, which follows.
     ResultRewritten {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// Who changed it, in order; never empty.
+        /// Interceptors that changed it, in order; never empty.
         by: Vec<String>,
         /// The text.
         text: String,
@@ -183,9 +183,9 @@ pub enum Interception {
     },
     /// The turn ends instead of that request.
     Stopped {
-        /// Who stopped it.
+        /// Interceptor that stopped it.
         by: String,
-        /// Why.
+        /// Reason of the stop.
         reason: String,
     },
 }
@@ -203,10 +203,10 @@ impl Interception {
     }
 }
 
-/// What an interceptor adds before a step.
+/// Addition of an interceptor before a step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Note {
-    /// Who adds it.
+    /// Interceptor that adds it.
     pub by: String,
     /// The text.
     pub text: String,

@@ -43,7 +43,7 @@ pub trait Journal: Send + Sync {
     /// where its next append belongs.
     fn at(&self) -> Seq;
 
-    /// Reads where the session's records end.
+    /// Returns the end of the session's records.
     ///
     /// # Errors
     /// When the storage fails.
@@ -60,7 +60,7 @@ pub trait Journal: Send + Sync {
         0
     }
 
-    /// Returns whether records are kept at all. Where they are not, a turn makes none, and nothing is
+    /// Returns whether records are kept at all. If they are not, a turn makes none, and nothing is
     /// appended.
     fn keeps_records(&self) -> bool {
         true
@@ -115,19 +115,19 @@ pub enum AppendError {
     /// Another writer appended first.
     #[error("the journal is at record {actual}, not at {expected}", actual = actual.0, expected = expected.0)]
     Conflict {
-        /// Where the writer thought the journal was.
+        /// Position that the writer expected.
         expected: Seq,
-        /// Where it is.
+        /// Actual position.
         actual: Seq,
     },
     /// The journal has reached its bound or the disk is full.
     #[error("the journal is full")]
     Full,
-    /// It is not known whether the records are durable: the storage failed, or was not heard of again, after it was
+    /// It is not known whether the records are durable: the storage failed, or did not answer any more, after it was
     /// told to commit.
     #[error("it is not known whether the journal was written")]
     Unknown {
-        /// Where the records end if they are durable.
+        /// End of the records if they are durable.
         head: Head,
         /// Why it is not known.
         #[source]
@@ -138,7 +138,7 @@ pub enum AppendError {
     Io(#[source] std::io::Error),
 }
 
-/// Where a session's records end.
+/// End of a session's records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Head {
     /// The place of the last record.
@@ -147,7 +147,7 @@ pub struct Head {
     pub hash: ChainHash,
 }
 
-/// A hash over a record and the hash of the one before it, SHA-256. What it is made of is the engine's; two heads of
+/// A hash over a record and the hash of the one before it, SHA-256. The engine decides its form; two heads of
 /// one session with the same hash have the same records before them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct ChainHash(pub [u8; 32]);
@@ -182,11 +182,11 @@ impl fmt::Debug for ChainHash {
     }
 }
 
-/// Finds out whether the records of an append are durable where that could not tell, by reading the head.
+/// Finds out whether the records of an append are durable if that could not tell, by reading the head.
 ///
 /// # Errors
-/// As the append's: [`AppendError::Io`] where the records turn out not to be there, and
-/// [`AppendError::Unknown`] only where the head cannot be read either.
+/// As the append's: [`AppendError::Io`] if the records turn out not to be there, and
+/// [`AppendError::Unknown`] only if the head cannot be read either.
 pub async fn settled(
     journal: &dyn Journal,
     appended: Result<Seq, AppendError>,
@@ -205,7 +205,7 @@ pub async fn settled(
 /// One fact of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// The turn it belongs to; empty where it [belongs to none](RecordBody::is_of_turn).
+    /// The turn it belongs to; empty if it [belongs to none](RecordBody::is_of_turn).
     pub turn: TurnId,
     /// The step it belongs to; 0 before the first.
     pub step: u32,
@@ -215,11 +215,11 @@ pub struct Record {
     pub body: RecordBody,
 }
 
-/// What the reply to a request is for.
+/// Purpose of the reply to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
-    /// It goes on with the turn.
+    /// It continues with the turn.
     #[default]
     Step,
     /// It sums up older messages, and is not shown.
@@ -227,7 +227,7 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// Returns whether the reply goes on with the turn.
+    /// Returns whether the reply continues with the turn.
     #[must_use]
     pub fn is_step(&self) -> bool {
         *self == Self::Step
@@ -246,37 +246,37 @@ pub enum RecordBody {
         seed: u64,
         /// SHA-256 of the tools on offer, in hex.
         tools_hash: String,
-        /// Who may be asked, in order, as `provider/model`.
+        /// Models that may be asked, in order, as `provider/model`.
         #[serde(default)]
         models: Vec<String>,
         /// Their base URLs, in the same order, without credentials; empty for one without a server.
-        /// All are absent where they were not recorded.
+        /// All are absent if they were not recorded.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         addresses: Vec<String>,
-        /// The turn's place in its session, from 1; 0 where it was not recorded.
+        /// The turn's place in its session, from 1; 0 if it was not recorded.
         #[serde(default)]
         turn_number: u32,
         /// Messages that the transcript began with.
         #[serde(default)]
         history: u32,
-        /// Those messages themselves, where the turn is its session's first and no record tells of
+        /// Those messages themselves, if the turn is its session's first and no record has
         /// them.
         #[serde(default, skip_serializing_if = "Vec::is_empty", rename = "brought")]
         initial_history: Transcript,
-        /// Whether those messages have calls of a turn that was given up and that never began as
+        /// Set if those messages have calls of a turn that was given up and that never began as
         /// `not_run`; before that was recorded, they read `in_doubt`.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         unbegun_not_run: bool,
     },
-    /// What the turn's requests are made of besides the conversation, whole: so that a session can be
-    /// replayed where none of it is at hand.
+    /// Parts of the turn's requests besides the conversation, whole: so that a session can be
+    /// replayed even if none of them is at hand.
     #[serde(rename = "equipped")]
     TurnEnvironment {
         /// The ordered blocks of the system prompt.
         system: Arc<Vec<String>>,
         /// The tools on offer.
         tools: Arc<Vec<ToolSpec>>,
-        /// Who may be asked, in order.
+        /// Models that may be asked, in order.
         models: Vec<ModelInfo>,
         /// The JSON Schema that the answer must fit.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -298,7 +298,7 @@ pub enum RecordBody {
         /// Digests of what it is made of, so that a difference can be found.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         parts: Option<RequestParts>,
-        /// What its reply is for.
+        /// Purpose of its reply.
         #[serde(default, skip_serializing_if = "Purpose::is_step")]
         purpose: Purpose,
     },
@@ -311,42 +311,42 @@ pub enum RecordBody {
     },
     /// A request failed.
     ModelFailed {
-        /// Why.
+        /// Error of the request.
         error: ModelError,
         /// Text that had been shown before.
         partial: String,
-        /// Whether text of the answer was shown, which rules out a repetition.
+        /// Set if text of the answer was shown, which rules out a repetition.
         committed: bool,
-        /// Whether anything had arrived, which was paid for.
+        /// Set if anything had arrived, which was paid for.
         received: bool,
-        /// What listeners were told, its deltas joined, where that is more than `partial` or nobody saw that.
+        /// Events for listeners, with their deltas joined, if that is more than `partial` or it was not shown.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         shown: Vec<EventBody>,
     },
     /// The gate judged a call; its words may be what the model reads.
     GateJudged {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// Its verdict.
+        /// Verdict of the gate.
         verdict: Verdict,
     },
     /// A call is about to run.
     ToolStarted {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
         /// The tool.
         name: String,
         /// The arguments as they are run.
         arguments: Value,
-        /// What recovery does with it.
+        /// Action of recovery.
         recovery: Recovery,
         /// The call's key towards the outside.
         idempotency_key: String,
-        /// What will tell whether it was done, from the tool.
+        /// Evidence from the tool that will tell whether it was done.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         evidence: Option<Value>,
     },
-    /// The turn goes on after a crash.
+    /// The turn continues after a crash.
     Resumed {
         /// How long no process worked on it, in milliseconds. The turn's time leaves it out: what is recorded from here
         /// on happened that much later.
@@ -354,19 +354,19 @@ pub enum RecordBody {
     },
     /// After a crash: a call was begun and its end was not recorded.
     ToolInDoubt {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// What is done about it.
+        /// Decision about it.
         decision: InDoubtDecision,
-        /// Whether it still runs and is waited for, where it would be run again otherwise.
+        /// Set if it still runs and is waited for, instead of being run again.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         still_running: bool,
     },
     /// A call ended.
     ToolFinished {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// How.
+        /// Outcome of the call.
         outcome: ToolOutcome,
         /// How long it ran.
         duration_ms: u64,
@@ -374,9 +374,9 @@ pub enum RecordBody {
     /// A call got its result without having run: it was refused, could not be read, or came too
     /// late.
     CallResolved {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
-        /// What the model reads.
+        /// Outcome for the model.
         outcome: ToolOutcome,
     },
     /// The runtime put a message of its own into the transcript.
@@ -387,14 +387,14 @@ pub enum RecordBody {
     /// An answer fits its schema, but the program's own check refused it. Recorded, since the check is
     /// code that a replay does not have.
     AnswerRefused {
-        /// What the check said.
+        /// Problem that the check found.
         problem: String,
     },
     /// The transcript was made shorter.
     Compacted(Compaction),
     /// A person is asked about a call. Versions 1 to 3; later ones write [`Asked`](Self::Asked).
     ApprovalRequested {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
         /// The question.
         prompt: String,
@@ -404,20 +404,21 @@ pub enum RecordBody {
         /// The question.
         question: Question,
     },
-    /// What the turn takes of the answer about a call.
+    /// Part of the answer about a call that the turn uses.
     ApprovalResolved {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
         /// The answer; its words may be what the model reads.
         approval: Approval,
     },
     /// The turn waits for answers, and no process works on it until [`Resumed`](Self::Resumed). From version 3 on.
     Parked {
-        /// What it waits for; never empty.
+        /// Open questions; never empty.
         questions: Vec<Question>,
     },
-    /// A question was answered, by whom the answer names. What the turn takes of an answer about a call is its
-    /// [`ApprovalResolved`](Self::ApprovalResolved). From version 3 on; there, only of answers that came from elsewhere.
+    /// A question was answered, by whom the answer names. The turn's decision from an answer about a call is its
+    /// [`ApprovalResolved`](Self::ApprovalResolved). From version 3 on; there, only of answers that came from
+    /// elsewhere.
     Answered {
         /// The answer.
         answer: Answer,
@@ -433,20 +434,20 @@ pub enum RecordBody {
     },
     /// The turn was cancelled.
     Cancelled,
-    /// The runtime could not go on.
+    /// The runtime could not continue.
     Faulted {
-        /// Why.
+        /// Error of the turn.
         error: ModelError,
     },
     /// The turn is over.
     Final {
-        /// Why.
+        /// Reason of the end.
         stop_reason: StopReason,
         /// The answer.
         text: String,
-        /// Whether the answer is less than it could be.
+        /// Set if the answer is less than it could be.
         degraded: bool,
-        /// How the process ends by it; absent where it goes on, and in older records.
+        /// How the process ends by it; absent if it continues, and in older records.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         process: Option<ProcessEnd>,
     },
@@ -454,15 +455,15 @@ pub enum RecordBody {
     CellStarted {
         /// The code, as far as it is kept.
         code: String,
-        /// Why that is not the code that runs, where it is not.
+        /// Why that is not the code that runs, if it is not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         changed: Option<CodeChange>,
     },
     /// The cell that was started last ended. From version 2 on.
     CellFinished {
-        /// How.
+        /// Ending of the cell.
         ending: CellEnding,
-        /// What it wrote to standard output, head and tail.
+        /// Standard output, head and tail.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         stdout: String,
         /// And to standard error.
@@ -470,10 +471,10 @@ pub enum RecordBody {
         stderr: String,
         /// How long it ran.
         duration_ms: u64,
-        /// Whether its interpreter was a new one, because the last one was lost.
+        /// Set if its interpreter was a new one, because the last one was lost.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         is_restarted: bool,
-        /// Whether it read what was typed, which is not typed when it runs again.
+        /// Set if it read typed input, which is not typed when it runs again.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         has_read_input: bool,
     },
@@ -506,16 +507,16 @@ pub enum RecordBody {
     ScriptStarted(ScriptRun),
     /// A call of a script to the outside is about to be made. From version 3 on.
     ScriptCallStarted {
-        /// The call.
+        /// The call of the script.
         call: ScriptCall,
-        /// What will tell whether it was made.
+        /// Evidence that will tell whether it was made.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         evidence: Option<Value>,
     },
     /// A call of a script has its result, which it gets again whenever the script runs over these records. From
     /// version 3 on.
     ScriptCallFinished {
-        /// The call.
+        /// The call of the script.
         call: ScriptCall,
         /// The result, as the script's functions write it.
         result: Value,
@@ -524,7 +525,7 @@ pub enum RecordBody {
     ScriptFinished {
         /// The exit code of its process.
         exit_code: u8,
-        /// Why it failed, where it did.
+        /// Why it failed, if it did.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
@@ -572,8 +573,8 @@ impl RecordBody {
         "script_finished",
     ];
 
-    /// Returns whether it tells of a turn. What a person does in the Python session belongs to none: it
-    /// may be recorded between two turns, or in the middle of one that was cut off, and says nothing
+    /// Returns whether it belongs to a turn. A person's acts in the Python session belong to none: they
+    /// may be recorded between two turns, or in the middle of one that was cut off, and mean nothing
     /// to a model. So may a question about the folder. The calls of a script belong to none either: the turns that it starts are in sessions of their own.
     #[must_use]
     pub fn is_of_turn(&self) -> bool {
@@ -593,7 +594,7 @@ impl RecordBody {
     }
 }
 
-/// What a request is made of, as digests of 16 hexadecimal digits: they tell where two requests
+/// Parts of a request, as digests of 16 hexadecimal digits: they tell where two requests
 /// differ, [`RecordBody::ModelRequested::request_hash`] tells whether.
 ///
 /// A message's digest covers all messages before it, so each is recorded once in a turn, and those
@@ -606,9 +607,9 @@ pub struct RequestParts {
     pub tools: String,
     /// The model's name, the choice of tools, the sampling and the answer's schema.
     pub rest: String,
-    /// How many messages stand before those of `messages`.
+    /// How many messages are before those of `messages`.
     pub from: u32,
-    /// The last of these; zeros where there are none.
+    /// The last of these; zeros if there are none.
     pub before: String,
     /// The messages from there on.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

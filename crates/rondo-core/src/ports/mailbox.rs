@@ -1,5 +1,5 @@
-//! The port to what is submitted to sessions: messages, answers and cancellations, which wait here until the
-//! session's owner takes them. Any process may submit; what waits outlives all of them where the engine is durable.
+//! The port to the mail of sessions: messages, answers and cancellations, which wait here until the
+//! session's owner takes them. Any process may submit; what waits outlives all of them if the engine is durable.
 
 use crate::session::{Answer, Delivery, QUEUED_MAX};
 use async_trait::async_trait;
@@ -61,7 +61,7 @@ fn at_most(what: &'static str, bytes: usize, max: usize) -> Result<(), MailboxEr
     }
 }
 
-/// What waits in a session's mailbox.
+/// Submission that waits in a session's mailbox.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mail {
     /// Its row, for [`Commit::ack`](rondo_types::Commit::ack).
@@ -80,7 +80,7 @@ pub struct Mail {
     pub body: MailBody,
 }
 
-/// What can be submitted.
+/// Content of a submission.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "mail", rename_all = "snake_case")]
 pub enum MailBody {
@@ -88,7 +88,7 @@ pub enum MailBody {
     Message {
         /// The message.
         message: Message,
-        /// What happens to it while a turn runs.
+        /// Treatment while a turn runs.
         delivery: Delivery,
     },
     /// An answer to what a parked turn asked.
@@ -96,7 +96,7 @@ pub enum MailBody {
         /// The answer.
         answer: Answer,
     },
-    /// The turn that runs, is parked or was cut off is to be stopped.
+    /// Stop the turn that runs, is parked or was cut off.
     Cancel,
 }
 
@@ -196,7 +196,7 @@ impl Waiting {
 /// owners.
 ///
 /// The owner lists a session's mail, does what it says, and hands the rows to
-/// [`Journal::append`](super::Journal::append) with the records that tell of it, which removes them in the same
+/// [`Journal::append`](super::Journal::append) with the records of it, which removes them in the same
 /// transaction: after a crash either both are there or neither. Several processes may hold the same mailbox.
 #[async_trait]
 pub trait Mailbox: Send + Sync {
@@ -210,8 +210,8 @@ pub trait Mailbox: Send + Sync {
     /// Not cancel safe: a dropped submission may or may not wait.
     async fn push(&self, mail: NewMail) -> Result<Pushed, MailboxError>;
 
-    /// Returns what waits in a session, in order of arrival. What a later version submitted, and this one cannot
-    /// read, stays where it is and is left out.
+    /// Returns the waiting messages of a session, in order of arrival. Those that a later version submitted, and this
+    /// one cannot read, stay where they are and are left out.
     ///
     /// # Errors
     /// When a row is damaged, or the storage fails.
@@ -223,13 +223,13 @@ pub trait Mailbox: Send + Sync {
     /// When the storage fails.
     async fn newest(&self, session: &SessionId) -> Result<Option<MailId>, MailboxError>;
 
-    /// Returns what [`Mailbox::list`] returns; blocks for the storage.
+    /// Returns the result of [`Mailbox::list`]; blocks for the storage.
     ///
     /// # Errors
     /// As [`Mailbox::list`].
     fn mail(&self, session: &SessionId) -> Result<Vec<Mail>, MailboxError>;
 
-    /// Returns what waits in a session under a key, if anything does that this version can read.
+    /// Returns the waiting message of a session under a key, if there is one that this version can read.
     ///
     /// # Errors
     /// As [`Mailbox::list`].
@@ -241,10 +241,10 @@ pub trait Mailbox: Send + Sync {
     /// When the storage fails.
     async fn revision(&self, session: &SessionId, key: &str) -> Result<Option<u64>, MailboxError>;
 
-    /// Changes what a message says; it keeps its place and its key. Returns `false` where no message waits under
+    /// Changes what a message says; it keeps its place and its key. Returns `false` if no message waits under
     /// that key.
     ///
-    /// An owner that read the message before and records its beginning after is not stopped by this. What was edited
+    /// An owner that read the message before and records its beginning after is not stopped by this. A message edited
     /// meanwhile stays and begins a turn of its own, if the owner removes the row by
     /// [`Commit::ack_unedited`](rondo_types::Commit::ack_unedited).
     ///
@@ -257,7 +257,7 @@ pub trait Mailbox: Send + Sync {
         message: Message,
     ) -> Result<bool, MailboxError>;
 
-    /// Takes back what waits under a key. Returns `false` where nothing does; the same limits hold as for
+    /// Takes back what waits under a key. Returns `false` if nothing does; the same limits hold as for
     /// [`Mailbox::edit`].
     ///
     /// # Errors
@@ -289,14 +289,14 @@ pub trait Mailbox: Send + Sync {
 #[derive(Debug, thiserror::Error)]
 pub enum MailboxError {
     /// As many wait as may.
-    #[error("{max} wait in the session already: submit it again once one was taken")]
+    #[error("{max} submissions are already waiting in the session: submit it again later")]
     TooMany {
         /// The bound.
         max: usize,
     },
     /// As many bytes wait as may.
     #[error(
-        "what waits in the session would be longer than {max} bytes: submit it again once some was taken"
+        "the waiting submissions of the session would exceed {max} bytes: submit it again later"
     )]
     TooMuch {
         /// The bound.
@@ -322,13 +322,13 @@ pub enum MailboxError {
         session: SessionId,
         /// The row's key.
         key: String,
-        /// What is wrong with it.
+        /// Description of the damage.
         reason: String,
     },
     /// The storage has no room.
     #[error("the disk is full: nothing was submitted")]
     Full,
-    /// Whether the change is durable is not known.
+    /// The change may or may not be durable.
     #[error("it is not known whether the mailbox was changed")]
     Unknown(#[source] std::io::Error),
     /// The storage failed.

@@ -123,7 +123,7 @@ impl Shared {
         Seq(u64::try_from(self.records.len()).unwrap_or(u64::MAX))
     }
 
-    /// Goes on with the hash from the last record for which it was asked.
+    /// Continues with the hash from the last record for which it was asked.
     fn head(&mut self) -> Result<Head, serde_json::Error> {
         let (count, mut hash) = self.hashed;
         for record in self.records.iter().skip(count) {

@@ -1,4 +1,4 @@
-//! What a turn needs from outside. All traits are object-safe; all data are plain Rust types.
+//! Ports of a turn to the outside. All traits are object-safe; all data are plain Rust types.
 
 mod ask;
 mod budget;

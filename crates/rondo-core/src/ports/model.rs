@@ -17,7 +17,7 @@ pub type ModelStream = Pin<Box<dyn Stream<Item = Result<ModelEvent, ModelError>>
     note = "build one for a server with `HttpModel::new`, or implement `Model`; a model that is shared is an `Arc<dyn Model>`"
 )]
 pub trait Model: Send + Sync {
-    /// Returns what is known of the model before it is asked.
+    /// Returns the properties of the model that are known before it is asked.
     fn info(&self) -> ModelInfo;
 
     /// Returns the server's address for telemetry, or `None` for a model in this process.
@@ -41,7 +41,7 @@ pub trait Model: Send + Sync {
     /// Sends one request. Nothing happens before the stream is first polled.
     ///
     /// No timers and no repetition here: the driver bounds the wait for the first event, between
-    /// events and as a whole, and the machine decides on repetition. Pings are no content, and at most
+    /// events and as a whole, and the machine decides on repetition. Pings are not content, and at most
     /// [`ModelEvent::KeptAlive`].
     ///
     /// # Cancel safety

@@ -1,4 +1,4 @@
-//! The ports to what a host sends to the outside, and to what it notes beside its sessions. Both become durable
+//! The ports to a host's messages to the outside, and to its rows beside its sessions. Both become durable
 //! together with a session's records ([`Commit`]), or with mail ([`HostCommit`]).
 
 use super::mailbox::{MailboxError, NewMail};
@@ -13,10 +13,10 @@ pub const SENT_REMEMBERED: usize = 10_000;
 /// Rows that [`Outbox::due`] and [`Outbox::unsent`] return at the most.
 pub const OPEN_ROWS_MAX: usize = 1000;
 
-/// What a host makes durable at once: whole or not at all.
+/// Changes that a host makes durable at once: whole or not at all.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct HostCommit {
-    /// Names the event from outside that led to it: where that was committed before, nothing is done. The latest 100,000
+    /// Names the event from outside that led to it: if that was committed before, nothing is done. The latest 100,000
     /// are remembered.
     pub event: Option<String>,
     /// Is submitted to sessions.
@@ -34,10 +34,10 @@ impl HostCommit {
     pub const EVENTS_REMEMBERED: usize = 100_000;
 }
 
-/// The port to what a host notes beside its sessions.
+/// The port to a host's rows beside its sessions.
 #[async_trait]
 pub trait HostStore: Send + Sync {
-    /// Makes something durable, and returns `false` where its event was committed before.
+    /// Makes something durable, and returns `false` if its event was committed before.
     ///
     /// # Errors
     /// When a part of it is refused, or it cannot be made durable; then nothing of it is done. After
@@ -47,7 +47,7 @@ pub trait HostStore: Send + Sync {
     /// Not cancel safe: it may or may not be done.
     async fn commit(&self, commit: HostCommit) -> Result<bool, MailboxError>;
 
-    /// Returns what a row holds.
+    /// Returns the value of a row.
     ///
     /// # Errors
     /// When the storage fails.
@@ -69,7 +69,7 @@ pub trait HostStore: Send + Sync {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum OutboxState {
-    /// It is to be sent.
+    /// It waits to be sent.
     Waiting,
     /// It is being sent, or was when a process ended: it may be there.
     Sending,
@@ -117,9 +117,9 @@ impl OutboxState {
 /// A message in the outbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct OutboxRow {
-    /// Its number.
+    /// Number of the row.
     pub id: OutboxId,
-    /// What is sent. Text and details are empty once it was sent or dropped.
+    /// Message to send. Text and details are empty once it was sent or dropped.
     #[serde(flatten)]
     pub entry: OutboxEntry,
     /// How it is getting on.
@@ -130,15 +130,15 @@ pub struct OutboxRow {
     pub doubts: u32,
     /// When it was queued.
     pub at: TimeMs,
-    /// When it is to be sent, at the earliest.
+    /// Earliest time of sending.
     pub not_before: TimeMs,
-    /// What went wrong the last time, without secrets.
+    /// Latest failure, without secrets.
     pub error: Option<String>,
-    /// What its channel calls the message that it sent.
+    /// The channel's id of the sent message.
     pub receipt: Option<String>,
 }
 
-/// What came of an attempt to send a message.
+/// Outcome of an attempt to send a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attempt {
     /// It is there, under this name.
@@ -147,19 +147,19 @@ pub enum Attempt {
     NotSent {
         /// When to try again.
         not_before: TimeMs,
-        /// Why.
+        /// Reason of the failure.
         error: String,
     },
     /// It may be there.
     Unclear {
         /// When to try again.
         not_before: TimeMs,
-        /// Why.
+        /// Reason of the failure.
         error: String,
     },
     /// It can never be sent.
     GivenUp {
-        /// Why.
+        /// Reason of the failure.
         error: String,
     },
 }
@@ -175,12 +175,12 @@ pub struct OutboxCounts {
     pub doubts: u64,
 }
 
-/// The port to what is sent to the outside. Rows come in by [`Commit::outbox`](rondo_types::Commit::outbox) and
+/// The port to the messages to the outside. Rows come in by [`Commit::outbox`](rondo_types::Commit::outbox) and
 /// [`HostCommit::outbox`].
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Returns what is to be sent by a channel now: of each chat the oldest open message, where its time has come. In
-    /// order of arrival, at most `limit`.
+    /// Returns the messages that a channel must send now: of each chat the oldest open message, if its time has come.
+    /// In order of arrival, at most `limit`.
     ///
     /// # Errors
     /// When the storage fails.
@@ -191,14 +191,14 @@ pub trait Outbox: Send + Sync {
         limit: usize,
     ) -> Result<Vec<OutboxRow>, MailboxError>;
 
-    /// Returns when the next message of a channel is due; none where none is open.
+    /// Returns when the next message of a channel is due; none if none is open.
     ///
     /// # Errors
     /// When the storage fails.
     async fn next_due(&self, channel: &str) -> Result<Option<TimeMs>, MailboxError>;
 
-    /// Notes that a message is being sent: once this returned, a crash leaves it [`Sending`](OutboxState::Sending).
-    /// Returns `false` where it is not open any more.
+    /// Records that a message is being sent: once this returned, a crash leaves it [`Sending`](OutboxState::Sending).
+    /// Returns `false` if it is not open any more.
     ///
     /// # Errors
     /// When that cannot be made durable; then it must not be sent.
@@ -210,7 +210,7 @@ pub trait Outbox: Send + Sync {
     /// When that cannot be made durable: it stays [`Sending`](OutboxState::Sending) then.
     async fn end_sending(&self, id: OutboxId, attempt: Attempt) -> Result<(), MailboxError>;
 
-    /// Has what is open in a chat go to another one.
+    /// Moves the open messages of a chat to another one.
     ///
     /// # Errors
     /// When that cannot be made durable.
@@ -223,13 +223,13 @@ pub trait Outbox: Send + Sync {
     /// When the storage fails.
     async fn unsent(&self) -> Result<Vec<OutboxRow>, MailboxError>;
 
-    /// Has a message sent now that waits or was given up. Returns `false` where there is none.
+    /// Sends a message now that waits or was given up. Returns `false` if there is none.
     ///
     /// # Errors
     /// When that cannot be made durable.
     async fn retry(&self, id: OutboxId) -> Result<bool, MailboxError>;
 
-    /// Drops a message that waits or was given up. Returns `false` where there is none.
+    /// Drops a message that waits or was given up. Returns `false` if there is none.
     ///
     /// # Errors
     /// When that cannot be made durable.

@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 pub struct ProcessEnd {
     /// The exit code.
     pub exit_code: i32,
-    /// Whether a degraded answer is not good enough.
+    /// Treats a degraded answer as a failure.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub strict_complete: bool,
     /// The first calls that were denied because there was no user to ask.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub needed_approval: Vec<CallId>,
-    /// What stopped the turn from outside, if anything did.
+    /// Outside cause that stopped the turn, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stopped_by: Option<StoppedBy>,
 }
 
-/// What stops a turn from outside.
+/// Outside cause that stops a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StoppedBy {

@@ -1,4 +1,4 @@
-//! What the records of a script say of it and of its calls.
+//! Records of a script and of its calls.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 pub struct ScriptRun {
     /// Its file, as it was named.
     pub name: String,
-    /// Its text.
+    /// Text of the script.
     pub source: String,
-    /// What it was given on the command line.
+    /// Arguments from the command line.
     pub arguments: Vec<String>,
-    /// What its random numbers are made from.
+    /// Seed of its random numbers.
     pub seed: u64,
 }
 
@@ -25,7 +25,7 @@ pub struct ScriptCall {
     pub place: u32,
     /// The function.
     pub function: String,
-    /// The line of the script, from 1; 0 where it is not known.
+    /// The line of the script, from 1; 0 if it is not known.
     pub line: u32,
     /// The beginning of the SHA-256 of its arguments, in hex.
     pub hash: String,

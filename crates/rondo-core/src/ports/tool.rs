@@ -32,13 +32,13 @@ pub trait Tool: Send + Sync {
     /// # Cancel safety
     /// When [`ToolInvocation::cancel`] fires, for a timeout or a cancelled turn, the tool ends what
     /// it started and returns what it has, with code `cancelled` (the driver makes it `timeout`
-    /// where that was the reason). One that does not return within the grace period is dropped.
+    /// if that was the reason). One that does not return within the grace period is dropped.
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome;
 
     /// Runs one call as [`Self::call`] does, and may leave it waiting for a session that it started, whose turn is
     /// parked. The driver calls this one.
     ///
-    /// The turn is parked as soon as nothing else of it runs. When it goes on, [`Self::reconcile`] is asked, which
+    /// The turn is parked as soon as nothing else of it runs. When it continues, [`Self::reconcile`] is asked, which
     /// says [`Running`](Reconciled::Running) as long as the child's turn is not over; this is called again then, with
     /// the same key, and carries the child's turn on. So only a tool that declares [`Recovery::Checkable`] can leave a
     /// call waiting; that of any other fails. A child whose parent is stopped stays parked.
@@ -49,7 +49,7 @@ pub trait Tool: Send + Sync {
         CallEnd::Done(self.call(invocation).await)
     }
 
-    /// Returns what will show after a crash whether a call was done, such as the hash of a file before it.
+    /// Returns evidence that shows after a crash whether a call was done, such as the hash of a file before it.
     ///
     /// Called only for tools that declare [`Recovery::Checkable`], before the call is recorded as
     /// begun; it is stored in that record, so at most about a kilobyte. It must not have an effect.
@@ -63,7 +63,7 @@ pub trait Tool: Send + Sync {
         self.evidence(arguments).await
     }
 
-    /// Finds out what became of a call that was begun and whose end was not recorded.
+    /// Finds out the state of a call that was begun and whose end was not recorded.
     ///
     /// Called only for tools that declare [`Recovery::Checkable`], after a crash. It does not wait for a call that
     /// still runs, under a supervisor of its own: it returns [`Reconciled::Running`], and [`Self::call`] with the
@@ -85,7 +85,7 @@ pub enum CallEnd {
     Waiting {
         /// The session.
         child: SessionId,
-        /// What its turn waits for; never empty.
+        /// Open questions of its turn; never empty.
         questions: Vec<Question>,
     },
 }
@@ -95,13 +95,13 @@ pub enum CallEnd {
 pub struct InterruptedCall {
     /// Its key, the same as that of [`ToolInvocation::idempotency_key`].
     pub idempotency_key: String,
-    /// Its arguments.
+    /// Arguments of the call.
     pub arguments: Value,
-    /// What [`Tool::evidence`] returned before it.
+    /// Value that [`Tool::evidence`] returned before it.
     pub evidence: Option<Value>,
 }
 
-/// What became of a call that was begun before a crash.
+/// State of a call that was begun before a crash.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(
@@ -113,7 +113,7 @@ pub enum Reconciled {
     Done(ToolOutcome),
     /// It had no effect yet: it can be called again with the same key, if it may still run.
     NotDone,
-    /// It goes on by itself: a call with the same key waits for its end, and begins nothing.
+    /// It continues by itself: a call with the same key waits for its end, and begins nothing.
     Running,
     /// It cannot be found out.
     Unknown,
@@ -126,7 +126,7 @@ pub struct ToolInvocation {
     pub session: SessionId,
     /// The turn.
     pub turn: TurnId,
-    /// The call.
+    /// Id of the call.
     pub call_id: CallId,
     /// Stable over repetitions of the same call after a crash; unique to it otherwise. Safe as a
     /// file name.
@@ -137,11 +137,11 @@ pub struct ToolInvocation {
     pub timeout: Option<Duration>,
     /// Fires when the call must end.
     pub cancel: CancellationToken,
-    /// Where live output goes.
+    /// Sink of live output.
     pub output: OutputSink,
-    /// Where the call says how far it is.
+    /// Sink of progress messages.
     pub progress: ProgressSink,
-    /// What a turn that the call starts may use.
+    /// Limits of a turn that the call starts.
     pub allowance: Allowance,
     /// Puts the call's questions to a person, who is waited for within the call's time.
     pub asker: Asker,
@@ -207,7 +207,7 @@ impl ProgressSink {
         Self::new(drop)
     }
 
-    /// Hands over an event of a session that the call started. What is longer than
+    /// Hands over an event of a session that the call started. An event longer than
     /// [`CHILD_EVENT_BYTES_MAX`](crate::events::CHILD_EVENT_BYTES_MAX) as JSON is left out.
     pub fn child_event(&self, event: TurnEvent) {
         if let Some(take) = &self.take_event {

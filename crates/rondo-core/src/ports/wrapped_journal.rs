@@ -4,7 +4,7 @@ use super::journal::{Append, AppendError, Fence, Head, Journal, Seq};
 use async_trait::async_trait;
 use tokio_util::sync::CancellationToken;
 
-/// A journal around another one, which differs in how it appends: in all else it is the inner one, what is added to
+/// A journal around another one, which differs in how it appends: otherwise it is the inner one, what is added to
 /// [`Journal`] later included.
 #[async_trait]
 pub trait WrappedJournal: Send + Sync {

@@ -7,10 +7,11 @@ use std::fmt::Write as _;
 /// Longer values are looked for in parts of this length, in bytes: it bounds what is held back.
 pub(super) const PART_BYTES: usize = 1 << 10;
 
-/// What encoders of addresses and forms leave as it is beside letters and digits: RFC 3986's unreserved
+/// Characters besides letters and digits that encoders of addresses and forms leave unchanged: RFC 3986's unreserved
 /// characters, Python's `quote`, JavaScript's `encodeURIComponent` and forms.
 const LEFT_IN_ADDRESSES: [&[u8]; 4] = [b"-._~", b"-._~/", b"-._~!'()*", b"*-._"];
-/// What encoders of JSON write as `\uXXXX` beside what they must, and whether text beyond ASCII too:
+/// Characters that encoders of JSON write as `\uXXXX` beside those that they must, and `true` for text beyond ASCII
+/// too:
 /// nothing, Python, Go and .NET.
 const LEFT_OUT_OF_JSON: [(&str, bool); 4] =
     [("", false), ("", true), ("<>&", false), ("<>&'+`\"", true)];

@@ -12,26 +12,26 @@ use std::sync::Arc;
 
 /// The bound on all that is looked for, in bytes. Values as they are come before their encodings.
 const PATTERN_BYTES_MAX: usize = 1 << 20;
-/// How far the first and the last character of one may stand apart, in bytes, with all that is between
+/// How far the first and the last character of one may be apart, in bytes, with all that is between
 /// them and not looked at: it bounds what is held back.
 const SPAN_BYTES_MAX: usize = 16 << 10;
 /// How much is looked at at once, in bytes.
 const PIECE_BYTES: usize = 16 << 10;
-/// What of a value's beginning may be shown before it is known how it goes on, in bytes.
+/// Bytes of a value's beginning that may be shown before it is known how it continues.
 const SHOWN_BYTES_MAX: usize = 3;
 
 /// Looks for all forms of all values at once.
 pub(super) struct Matcher {
     automaton: AhoCorasick,
-    /// What is looked for, without line ends, in order.
+    /// Search patterns without line ends, in order.
     patterns: Vec<Vec<u8>>,
     longest: usize,
-    /// Whether a pattern begins with that byte.
+    /// Set for bytes with which a pattern begins.
     begins: [bool; 256],
 }
 
 impl Matcher {
-    /// Returns nothing where there is nothing to look for.
+    /// Returns nothing if there is nothing to look for.
     pub(super) fn new(values: &[String]) -> Option<Self> {
         let parts = || values.iter().flat_map(|value| parts(value.as_bytes()));
         let mut room = PATTERN_BYTES_MAX;
@@ -63,7 +63,7 @@ impl Matcher {
         })
     }
 
-    /// Finds what there is in a text that may go on, or not.
+    /// Searches a text that may continue, or not.
     fn look(&self, view: &View, is_end: bool) -> Seen {
         let mut seen = Seen::default();
         let open_from = |from| match is_end {
@@ -88,7 +88,7 @@ impl Matcher {
         seen
     }
 
-    /// Returns from where on the bytes may begin a pattern that goes on behind them.
+    /// Returns from where on the bytes may begin a pattern that continues behind them.
     fn open_from(&self, view: &View, from: usize) -> usize {
         let bytes = &view.bytes;
         let earliest = bytes.len().saturating_sub(self.longest - 1);
@@ -113,14 +113,14 @@ impl Matcher {
     }
 }
 
-/// What a text holds.
+/// Secrets in a text.
 #[derive(Default)]
 struct Seen {
-    /// Where, in order.
+    /// Ranges, in order.
     found: Vec<Range<usize>>,
-    /// From where on it may hold one that goes on behind it.
+    /// From where on it may hold one that continues behind it.
     open: usize,
-    /// How much there is of that one.
+    /// How many bytes of that one are there.
     open_bytes: usize,
 }
 
@@ -134,9 +134,9 @@ pub struct Redactor {
     held: Vec<u8>,
     /// How many of these were shown.
     shown: usize,
-    /// How much there is of what may be the beginning of one.
+    /// How many bytes of a possible beginning are there.
     open_bytes: usize,
-    /// What a terminal makes of what is held.
+    /// Screen that a terminal makes of the held bytes.
     screen: Screen,
     has_found: bool,
 }
@@ -168,7 +168,7 @@ impl Redactor {
         }
     }
 
-    /// Returns what [`Self::push`] would return, and the redacted rest as far as it is decided, without
+    /// Returns the result that [`Self::push`] would return, and the redacted rest as far as it is decided, without
     /// taking the piece.
     #[must_use]
     pub fn peek(&self, bytes: &[u8]) -> Vec<u8> {
@@ -222,8 +222,8 @@ impl Redactor {
         self.has_found
     }
 
-    /// Returns what is held as it is, and as a terminal shows it where that is another text. Either
-    /// may hold a secret: what a sequence says is not shown, but stands in the bytes.
+    /// Returns the held text as it is, and as a terminal shows it if that is another text. Either
+    /// may hold a secret: the content of a sequence is not shown, but is in the bytes.
     fn views(&self) -> impl Iterator<Item = View> {
         let lines = View::of(&self.held, |byte| !is_line_end(byte));
         let mut screen = self.screen;

@@ -1,9 +1,9 @@
 //! A view of text without the characters that may interrupt a secret, such as line breaks and terminal sequences.
 
-/// Bytes of a text that are to be looked at, and where they stand in it.
+/// Bytes of a text to search, and their offsets in it.
 pub(super) struct View {
     pub(super) bytes: Vec<u8>,
-    /// Where each of them stands.
+    /// Offset of each of them.
     places: Vec<usize>,
     whole: usize,
 }
@@ -19,18 +19,18 @@ impl View {
         }
     }
 
-    /// Where the byte stands; the end of all where it is behind them.
+    /// Offset of the byte; the end of all if it is behind them.
     pub(super) fn start(&self, index: usize) -> usize {
         self.places.get(index).copied().unwrap_or(self.whole)
     }
 
-    /// Where those before `index` end.
+    /// End of those before `index`.
     pub(super) fn end(&self, index: usize) -> usize {
         let last = index.checked_sub(1).and_then(|last| self.places.get(last));
         last.map_or(0, |place| place + 1)
     }
 
-    /// Returns the first of those that stand among the last so many of the text.
+    /// Returns the first of those that are among the last so many of the text.
     pub(super) fn first_within(&self, last: usize) -> usize {
         let from = self.whole.saturating_sub(last);
         self.places.partition_point(|place| *place < from)
@@ -51,20 +51,20 @@ const BELL: u8 = 0x07;
 const CANCEL: u8 = 0x18;
 const SUBSTITUTE: u8 = 0x1a;
 
-/// Control characters that leave no trace where they stand. Line ends too, which break long lines only.
+/// Control characters that leave no trace where they are. Line ends too, which break long lines only.
 fn is_ignored(byte: u8) -> bool {
     byte.is_ascii_control() && !matches!(byte, b'\t' | 0x08 | ESCAPE)
 }
 
-/// Tells what a terminal shows from what it obeys, byte by byte (ECMA-48). Where the cursor is moved
+/// Tells what a terminal shows from what it obeys, byte by byte (ECMA-48). If the cursor is moved
 /// to is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum Screen {
     #[default]
     Text,
-    /// Behind an escape character, and what may stand between that and its last one.
+    /// Behind an escape character, and what may be between that and its last one.
     Escape,
-    /// In a control sequence, such as a colour.
+    /// In a control sequence, such as a color.
     Sequence,
     /// In a string, such as a title or an address.
     String,

@@ -59,7 +59,7 @@ pub(super) struct RetainedRequest {
     hash: RequestHash,
     /// The digests of all its messages.
     messages: Vec<String>,
-    /// What was recorded in its place.
+    /// Recorded request in its place.
     recorded: Option<RequestParts>,
 }
 
@@ -78,7 +78,7 @@ impl RetainedRequest {
         }
     }
 
-    /// Says what differs. `before` is the recorded request, where it could be made again.
+    /// Returns the differences. `before` is the recorded request, if it could be made again.
     pub(super) fn differing(&self, before: Option<&ModelRequest>) -> Vec<PartDifference> {
         match (before, &self.recorded) {
             (Some(before), _) => differing(before, &self.request),

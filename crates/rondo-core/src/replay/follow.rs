@@ -117,7 +117,7 @@ impl FollowedTurn {
         recorded_process(&self.records)
     }
 
-    /// Ends the turn, and returns a replayer that stands behind it.
+    /// Ends the turn, and returns a replayer after it.
     #[must_use]
     pub fn end(self) -> Replayer {
         let mut replayer = self.replayer;
@@ -127,7 +127,7 @@ impl FollowedTurn {
     }
 }
 
-/// Returns whether a record tells of what entered the conversation with the record before it.
+/// Returns whether a record describes what entered the conversation with the record before it.
 pub(crate) fn follows_at_once(body: &RecordBody) -> bool {
     matches!(
         body,

@@ -18,11 +18,11 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(60);
 /// A call that was run again, and its recorded result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rerun {
-    /// The call.
+    /// Id of the call.
     pub call_id: CallId,
     /// The tool.
     pub tool: String,
-    /// Its arguments.
+    /// Arguments of the call.
     pub arguments: Value,
     /// The recorded result.
     pub recorded: ToolOutcome,

@@ -1,11 +1,11 @@
 //! Replays a session from its records alone: no network, no tools, no clock.
 //!
-//! The machine makes every decision anew; replies, results, answers and times come from the records. The same
+//! The machine makes every decision again; replies, results, answers and times come from the records. The same
 //! version with the same profile gives the same events; another version or profile shows what it changes.
 //!
 //! # Layout
 //! - `player`: one turn, record by record.
-//! - `difference`: where a request differs from the recorded one.
+//! - `difference`: the differences of a request to the recorded one.
 //! - `follow`: one turn, as its records are written.
 //! - `live`: runs the calls of read-only tools again.
 
@@ -35,7 +35,7 @@ use std::sync::Arc;
 /// session, and each holds the whole conversation before it.
 pub const DETAILED_MAX: usize = 32;
 
-/// What a replay replaces of the recorded configuration.
+/// Replacements of the recorded configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Changes {
     /// The profile, limits included.
@@ -84,11 +84,11 @@ pub struct ReplayedTurn {
 /// A call that needed approval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AskedCall {
-    /// The call.
+    /// Id of the call.
     pub call_id: CallId,
     /// The tool.
     pub tool: String,
-    /// The arguments that were to be approved.
+    /// The arguments in question.
     pub arguments: Value,
 }
 
@@ -109,7 +109,7 @@ pub enum Difference {
     Request(Box<RequestDifference>),
     /// A call would be run with other arguments.
     Call {
-        /// The call.
+        /// Id of the call.
         call_id: CallId,
         /// The tool.
         tool: String,
@@ -122,7 +122,7 @@ pub enum Difference {
     Unused {
         /// The record's number in the session, from 1.
         record: usize,
-        /// Its kind.
+        /// Kind of the record.
         kind: &'static str,
     },
     /// The turn ends differently.
@@ -148,7 +148,7 @@ pub struct ReplayedEnd {
     pub stop_reason: StopReason,
     /// The answer.
     pub text: String,
-    /// Whether the answer is degraded.
+    /// Set if the answer is degraded.
     pub degraded: bool,
 }
 
@@ -156,7 +156,7 @@ pub struct ReplayedEnd {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 pub enum ReplayError {
     /// There is no turn in them.
-    #[error("the session holds no turn")]
+    #[error("the session has no turn")]
     Empty,
     /// A turn was recorded without its prompt and tools, as by an old version.
     #[error("turn {turn} was recorded without its prompt and tools, so it cannot be replayed")]
@@ -215,13 +215,13 @@ pub struct Replayer {
     recorded: Course,
 }
 
-/// What was said before the last turn, and after it.
+/// Messages before the last turn, and after it.
 #[derive(Debug, Default, Clone)]
 struct Course {
     before: Transcript,
     /// Without results for the calls that the turn was cut off in.
     after: Transcript,
-    /// The turn's own records, where it was cut off.
+    /// The turn's own records, if it was cut off.
     cut_off: Option<History>,
 }
 
@@ -305,7 +305,7 @@ impl Course {
         };
     }
 
-    /// Takes what was said after the turn, each call with its result.
+    /// Takes the messages after the turn, each call with its result.
     fn take_after(&mut self, unbegun: Unbegun) -> Transcript {
         let mut after = std::mem::take(&mut self.after);
         let waits = after
@@ -318,7 +318,7 @@ impl Course {
     }
 }
 
-/// What the beginning of a turn says of the messages that it began with.
+/// Facts in the beginning of a turn about its first messages.
 struct Began<'a> {
     count: Option<usize>,
     initial_history: &'a [Arc<Message>],
@@ -347,8 +347,8 @@ impl<'a> Began<'a> {
         })
     }
 
-    /// Returns what the turn began with: what was said after the turn before it, or, where that one
-    /// was given up, before it.
+    /// Returns the messages with which the turn began: those after the turn before it, or, if that one
+    /// was given up, those before it.
     fn history(&self, before: Transcript, after: Transcript) -> Transcript {
         match self.count {
             _ if !self.initial_history.is_empty() => self.initial_history.to_vec(),
@@ -358,7 +358,7 @@ impl<'a> Began<'a> {
     }
 }
 
-/// Returns how a turn ended by its records; none where it was cut off.
+/// Returns how a turn ended by its records; `None` if it was cut off.
 fn recorded_ending(records: &[Record]) -> Option<ReplayedEnd> {
     records.iter().rev().find_map(|record| match &record.body {
         RecordBody::Final {
@@ -375,7 +375,7 @@ fn recorded_ending(records: &[Record]) -> Option<ReplayedEnd> {
     })
 }
 
-/// Returns how the process ended by the turn; none where that is not recorded.
+/// Returns how the process ended by the turn; `None` if that is not recorded.
 fn recorded_process(records: &[Record]) -> Option<ProcessEnd> {
     records.iter().rev().find_map(|record| match &record.body {
         RecordBody::Final { process, .. } => process.clone(),

@@ -34,9 +34,9 @@ pub(super) struct Player {
 pub(super) enum Keep {
     /// Those that differ from what was recorded, so many.
     Differing(usize),
-    /// Those of these records, where they are as they were recorded.
+    /// Those of these records, if they are as they were recorded.
     These(HashSet<usize>),
-    /// None, and none is compared.
+    /// `None`, and none is compared.
     Nothing,
 }
 
@@ -142,13 +142,13 @@ pub(super) struct Stage {
     hasher: RequestHasher,
     keep: Keep,
     streams: Vec<Vec<TurnEvent>>,
-    /// Whether it offers other tools than the recording did.
+    /// Set if it offers other tools than the recording did.
     has_other_tools: bool,
     /// Records that nothing waits for, or not yet.
     held: Vec<(usize, &'static str)>,
     requests: Vec<Compared>,
     asked: Vec<AskedCall>,
-    /// The hashes of the questions that were told of.
+    /// The hashes of the questions that were reported.
     told_questions: Vec<String>,
     differences: Vec<Difference>,
 }
@@ -173,7 +173,7 @@ impl Stage {
         state.open.outcome.as_deref().filter(|_| state.finished)
     }
 
-    /// What was said in the turn, as it was recorded.
+    /// Messages of the turn, as recorded.
     pub(super) fn transcript(&self) -> Transcript {
         as_recorded(&self.drive.state)
     }
@@ -214,7 +214,7 @@ impl Stage {
         Ok(())
     }
 
-    /// Under another profile the machine may have added more, which no record tells of.
+    /// Under another profile the machine may have added more, which is not recorded.
     fn changed(&mut self, body: &RecordBody) -> Result<(), &'static str> {
         let done = &mut self.drive.state.unrecorded;
         let is_same = |it: &RecordBody| discriminant(it) == discriminant(body);
@@ -238,7 +238,7 @@ impl Stage {
                 ..
             } if *committed || !shown.is_empty() => self.tell_partial(at, partial, shown),
             RecordBody::Resumed { downtime_ms } => self.resume(at, *downtime_ms),
-            // Versions that did not tell of questions told of no answers either.
+            // Versions that did not report questions reported no answers either.
             RecordBody::Answered { answer } if self.told_questions.contains(&answer.hash) => {
                 let (question, actor) = (answer.question.clone(), answer.actor.clone());
                 self.tell(at, EventBody::QuestionAnswered { question, actor });
@@ -433,7 +433,7 @@ impl Stage {
     }
 }
 
-/// Returns the transcript without what the machine did to it after the last record: a turn that goes on
+/// Returns the transcript without what the machine did to it after the last record: a turn that continues
 /// from the records knows nothing of that.
 fn as_recorded(state: &Redriven) -> Transcript {
     let mut transcript = state.machine.transcript().clone();
@@ -463,7 +463,7 @@ impl Played {
         all.filter_map(|it| Some((it.record, it.kept?.request)))
     }
 
-    /// Says where requests differ. `recorded` are some of them as they were recorded.
+    /// Returns the differences of the requests. `recorded` are some of them as they were recorded.
     pub(super) fn compared(self, recorded: &HashMap<usize, Arc<ModelRequest>>) -> ReplayedTurn {
         let requests = self.requests.len();
         let changed = self.requests.into_iter().filter(|it| !it.is_same);

@@ -15,16 +15,16 @@ impl fmt::Display for TicketId {
     }
 }
 
-/// What happens to a message that is submitted while a turn runs.
+/// Treatment of a message that is submitted while a turn runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Delivery {
     /// It begins a turn of its own, after those before it.
     Queue,
-    /// It joins the turn that runs, before that turn's next request. Where none runs it begins one.
+    /// It joins the turn that runs, before that turn's next request. If none runs it begins one.
     Steer,
     /// As [`Delivery::Steer`], but it joins a turn only that the same actor began: what a turn may do follows from who
-    /// began it. While another one's runs, and while one runs that went on after a restart or an answer, it waits.
+    /// began it. While another one's runs, and while one runs that continued after a restart or an answer, it waits.
     SteerOwn,
     /// It begins a turn that only sums up what was said, after those before it. It says what the summary is to
     /// look at; that may be nothing.
@@ -34,13 +34,13 @@ pub enum Delivery {
 /// A submitted message, as the mailbox holds it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct QueuedMessage {
-    /// Its row.
+    /// Row of the message.
     pub ticket: TicketId,
-    /// What is said.
+    /// Text and media of the message.
     pub message: Message,
-    /// What happens to it while a turn runs.
+    /// Treatment while a turn runs.
     pub delivery: Delivery,
-    /// Who said it.
+    /// Author of the message.
     pub actor: String,
 }
 
@@ -56,14 +56,14 @@ pub enum Input {
     Submitted(QueuedMessage),
     /// A message that waits was changed.
     Edited {
-        /// Its row.
+        /// Row of the message.
         ticket: TicketId,
-        /// What it says now.
+        /// New content of the message.
         message: Message,
     },
     /// A message that waits was taken back.
     Withdrawn {
-        /// Its row.
+        /// Row of the message.
         ticket: TicketId,
     },
     /// The session is owned now: what [`Action::Take`] asked for.
@@ -79,7 +79,7 @@ pub enum Input {
     Steered {
         /// The run.
         run: Run,
-        /// Its row.
+        /// Row of the message.
         ticket: TicketId,
     },
     /// The turn is over. Steering that it did not take waits again, in its order.
@@ -87,7 +87,7 @@ pub enum Input {
         /// The run.
         run: Run,
     },
-    /// The turn could not be begun or carried on, such as for want of a key, and nothing was done. Its message
+    /// The turn could not be begun or resumed, such as for want of a key, and nothing was done. Its message
     /// still waits.
     NotStarted {
         /// The run.
@@ -99,18 +99,18 @@ pub enum Input {
         run: Run,
         /// The turn.
         turn: TurnId,
-        /// What it waits for; never empty.
+        /// Open questions; never empty.
         questions: Vec<Question>,
     },
     /// An answer is in the mailbox. It stays there until the turn takes it.
     Answered(Answer),
     /// A timer of the session is due: questions may have expired.
     Due,
-    /// The turn that runs, is parked or was cut off is to be stopped. What is asked is denied.
+    /// Stop the turn that runs, is parked or was cut off. Its questions are denied.
     Cancel,
     /// Another process owns the session now.
     OwnerLost,
-    /// No further turn is to begin here. What waits stays in the mailbox.
+    /// Begin no further turn here. Waiting messages stay in the mailbox.
     Drain,
     /// A person wants to run a cell of their own in the session.
     CellAsked,
@@ -118,7 +118,7 @@ pub enum Input {
     CellEnded,
 }
 
-/// What the session machine wants done.
+/// Request of the session machine to its driver.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
     /// Take the session; then [`Input::Taken`] or [`Input::NotTaken`].
@@ -137,7 +137,7 @@ pub enum Action {
         run: Run,
         /// The turn.
         turn: TurnId,
-        /// One for each question that it asked. Where it was cut off, all that came: those count that answer what it
+        /// One for each question that it asked. If it was cut off, all that came: those count that answer what it
         /// asks again.
         answers: Vec<Answer>,
     },
@@ -170,7 +170,7 @@ pub enum Action {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The queue is full.
-    #[error("{max} messages wait already: send `{ticket}` again later")]
+    #[error("{max} messages are already waiting: send `{ticket}` again later")]
     QueueFull {
         /// The message.
         ticket: TicketId,
@@ -178,7 +178,7 @@ pub enum Refusal {
         max: usize,
     },
     /// The message began a turn, joined one, was taken back, or never was.
-    #[error("message `{ticket}` does not wait any more")]
+    #[error("message `{ticket}` is no longer waiting")]
     NotWaiting {
         /// The message.
         ticket: TicketId,
@@ -186,13 +186,13 @@ pub enum Refusal {
     /// Nothing is asked under that name, or it was answered.
     #[error("there is no open question `{question}`")]
     NoQuestion {
-        /// The name.
+        /// Id of the question.
         question: QuestionId,
     },
-    /// What is asked changed after the one who answers read it.
+    /// The question changed after the answering user read it.
     #[error("question `{question}` changed: read it again")]
     Changed {
-        /// Its name.
+        /// Id of the question.
         question: QuestionId,
     },
 }
@@ -203,36 +203,36 @@ pub enum Refusal {
 pub enum SessionEvent {
     /// A message waits.
     Queued {
-        /// Its row.
+        /// Row of the message.
         ticket: TicketId,
         /// How many wait before it.
         ahead: u32,
     },
     /// A message that waits says something else now.
     Edited {
-        /// Its row.
+        /// Row of the message.
         ticket: TicketId,
     },
     /// A message was taken back.
     Withdrawn {
-        /// Its row.
+        /// Row of the message.
         ticket: TicketId,
     },
     /// A message began a turn, or joined one.
     Delivered {
-        /// Its row.
+        /// Row of the message.
         ticket: TicketId,
     },
     /// The turn waits for answers.
     Parked {
-        /// What it waits for.
+        /// Open questions.
         questions: Vec<Question>,
     },
     /// A question was answered, or expired.
     Answered {
-        /// Its name.
+        /// Id of the question.
         question: QuestionId,
-        /// Who answered.
+        /// Author of the answer.
         actor: String,
     },
     /// Another process owns the session now, or it cannot be taken; what waits stays in the mailbox.

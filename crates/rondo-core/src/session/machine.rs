@@ -28,9 +28,9 @@ pub struct SessionMachine {
     handed: VecDeque<Waiting>,
     /// Answers that came before the session was taken, or while its turn ran. The mailbox bounds them.
     answers: Vec<Answer>,
-    /// Whether the turn is to be stopped as soon as the session is taken.
+    /// Set if the turn must be stopped as soon as the session is taken.
     is_cancelled: bool,
-    /// Whether no further turn is to begin.
+    /// Set if no further turn may begin.
     is_draining: bool,
     /// How many messages came so far.
     arrivals: u64,
@@ -56,7 +56,7 @@ enum Turn {
     Over,
     Running {
         is_cancelled: bool,
-        /// Who began it; unknown of a turn that goes on after a restart or an answer.
+        /// Author of its message; unknown for a turn that continues after a restart or an answer.
         actor: Option<String>,
     },
     CutOff(TurnId),
@@ -147,7 +147,7 @@ impl SessionMachine {
         }
     }
 
-    /// Does what there is to do now: takes the session, begins the next turn, or lets go.
+    /// Does the next work: takes the session, begins the next turn, or releases the session.
     fn advance(&mut self, out: &mut Vec<Action>) {
         match self.ownership {
             Ownership::Taking => {}
@@ -372,7 +372,7 @@ impl SessionMachine {
         }
     }
 
-    /// Has the messages of the mailbox wait before those that came since it was read.
+    /// Queues the messages of the mailbox before those that came since it was read.
     fn begin_queue(&mut self, waiting: Vec<QueuedMessage>) {
         let since = std::mem::take(&mut self.queue);
         // Mostly it is one, and without a bound there would be room for four.
@@ -435,7 +435,7 @@ impl SessionMachine {
         run == self.run && matches!(self.turn, Turn::Running { .. })
     }
 
-    /// Has steering wait again that the turn did not take, at its old place.
+    /// Queues steering again that the turn did not take, at its old place.
     fn take_back_steering(&mut self) {
         self.queue.extend(self.handed.drain(..));
         self.queue.make_contiguous().sort_by_key(|it| it.arrival);
@@ -471,7 +471,7 @@ impl SessionMachine {
         }
     }
 
-    /// Gives a parked turn the answers that came, denies what expired, and all that is left where the turn is to
+    /// Gives a parked turn the answers that came, denies what expired, and all that is left if the turn is to
     /// be stopped.
     fn answer(&mut self, now: TimeMs, out: &mut Vec<Action>) {
         let Turn::Parked(parked) = &mut self.turn else {
@@ -483,7 +483,7 @@ impl SessionMachine {
         for question in parked.open() {
             let is_expired = question.expires.is_some_and(|at| at <= now);
             let (actor, reason) = match (is_expired, self.is_cancelled) {
-                (true, _) => (EXPIRY, "nobody answered before the question expired"),
+                (true, _) => (EXPIRY, "the question expired without an answer"),
                 (false, true) => (STOP, "the turn was stopped"),
                 (false, false) => continue,
             };

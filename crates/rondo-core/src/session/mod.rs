@@ -7,7 +7,7 @@
 //!
 //! # What is durable
 //! Nothing here is. Messages that wait are rows of a mailbox, a turn and its questions are records; both are told
-//! to a new machine after a crash, and it goes on as the old one would have.
+//! to a new machine after a crash, and it continues as the old one would have.
 
 pub mod io;
 pub mod machine;

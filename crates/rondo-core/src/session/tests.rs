@@ -1,4 +1,4 @@
-//! Tests: what a session does with any order of inputs, losses and restarts.
+//! Tests: the behavior of a session with any order of inputs, losses and restarts.
 
 mod answers;
 mod cells;
@@ -312,7 +312,7 @@ fn a_question_that_expired_is_denied_and_the_turn_goes_on() {
     let Some(Action::Resume { answers, .. }) = due.last() else {
         panic!("{due:?}");
     };
-    let reason = "nobody answered before the question expired".to_owned();
+    let reason = "the question expired without an answer".to_owned();
     assert_eq!(
         (answers[0].actor.as_str(), &answers[0].value),
         ("expiry", &AnswerValue::Deny { reason })
@@ -415,7 +415,7 @@ fn more_messages_than_fit_are_refused_and_those_that_are_known_count_once() {
     assert_eq!(done(&mut machine, queue("more")), [refused]);
 }
 
-/// What is durable of a session, and two processes that want it. A process that crashes begins with a new
+/// Durable state of a session, and two processes that want it. A process that crashes begins with a new
 /// machine.
 struct World {
     dice: Dice,
@@ -625,7 +625,7 @@ impl World {
         }
     }
 
-    /// The turn that runs goes on: takes steering, parks or ends.
+    /// The turn that runs continues: takes steering, parks or ends.
     fn run_on(&mut self) {
         let Some((process, run)) = self.runs.first().copied() else {
             return;

@@ -22,19 +22,19 @@ pub enum StoreError {
     /// There is no such session.
     #[error("there is no session `{session}`")]
     Unknown {
-        /// What was asked for.
+        /// Name that was given.
         session: String,
     },
     /// A prefix fits several sessions.
-    #[error("`{prefix}` may be any of {}", candidates.join(", "))]
+    #[error("`{prefix}` is ambiguous: it matches {}", candidates.join(", "))]
     Ambiguous {
-        /// What was asked for.
+        /// Prefix that was given.
         prefix: String,
         /// Some that fit.
         candidates: Vec<String>,
     },
     /// A session of that id is there already.
-    #[error("there is a session `{session}` already")]
+    #[error("session `{session}` already exists")]
     Exists {
         /// The session.
         session: SessionId,
@@ -42,7 +42,7 @@ pub enum StoreError {
     /// A session cannot have that id.
     #[error("{id:?} cannot be a session's id: {reason}")]
     BadId {
-        /// The beginning of what was asked for.
+        /// The requested beginning of the id.
         id: String,
         /// Why not.
         reason: String,
@@ -60,7 +60,7 @@ pub enum StoreError {
     NoSuchRecord {
         /// The session.
         session: SessionId,
-        /// What was asked for.
+        /// Record that was requested.
         seq: u64,
         /// The last one.
         last: u64,
@@ -72,15 +72,15 @@ pub enum StoreError {
         session: SessionId,
         /// The first record that is wrong.
         seq: u64,
-        /// What is wrong with it.
+        /// Description of the damage.
         reason: String,
     },
     /// An exported file cannot be read.
-    #[error("line {line} of the file is no record of a session: {reason}")]
+    #[error("line {line} of the file is not a session record: {reason}")]
     BadExport {
         /// From 1.
         line: usize,
-        /// What is wrong with it.
+        /// Problem with the line.
         reason: String,
     },
     /// A file could not be read or written.
@@ -88,7 +88,7 @@ pub enum StoreError {
     Io {
         /// The file or directory.
         path: PathBuf,
-        /// Why.
+        /// Cause of the failure.
         source: io::Error,
     },
     /// The storage can be read, and not written.

@@ -22,10 +22,10 @@ pub struct NewSession {
     pub id: SessionId,
     /// When it begins.
     pub at: TimeMs,
-    /// What it is about; where it is empty, the beginning of the first message is taken, if that is
+    /// Title; if empty, the beginning of the first message is used, if that is
     /// among the first records.
     pub title: String,
-    /// The directory it works in; empty where it has none.
+    /// The directory it works in; empty if it has none.
     pub directory: String,
 }
 
@@ -41,7 +41,7 @@ impl NewSession {
         }
     }
 
-    /// Returns what is shown of it: where no title was given, its first message.
+    /// Returns the title for display: if no title was given, its first message.
     #[must_use]
     pub fn shown_title(&self, first: &[Record]) -> String {
         let said = first.iter().find_map(|record| match &record.body {
@@ -76,10 +76,10 @@ pub fn check_id(session: &SessionId) -> Result<(), &'static str> {
     }
 }
 
-/// What is known of a session from its row alone; that it waits for an answer is read from its last records.
+/// Facts about a session from its row alone; open questions are read from its last records.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SessionInfo {
-    /// Its id.
+    /// Id of the session.
     pub id: SessionId,
     /// When it began.
     pub created: TimeMs,
@@ -89,22 +89,22 @@ pub struct SessionInfo {
     pub head: Seq,
     /// The session it is a fork of, and the last record that both share.
     pub parent: Option<(SessionId, Seq)>,
-    /// What it is about: usually the beginning of its first message. May be empty.
+    /// Title: usually the beginning of its first message. May be empty.
     pub title: String,
-    /// The directory it works in; empty where it has none.
+    /// The directory it works in; empty if it has none.
     pub directory: String,
     /// How many turns it has.
     pub turns: u32,
-    /// Where its last turn stands.
+    /// State of its last turn.
     pub state: SessionState,
-    /// Whether its records, or those that it is a fork of, came from a file: who wrote them is not known.
+    /// Set if its records, or those that it is a fork of, came from a file, whose author is not known.
     pub imported: bool,
-    /// Whether what came after its last record is lost: a repair cut it off, or an import was cut
+    /// Set if the records after its last one are lost: a repair cut them off, or an import was cut
     /// short. It is false again once something was said in it.
     pub lost_end: bool,
 }
 
-/// Where a session's last turn stands.
+/// State of a session's last turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SessionState {
     /// Its end is recorded, or there is none.
@@ -117,7 +117,7 @@ pub enum SessionState {
     Parked,
 }
 
-/// Where one of a session's latest turns begins.
+/// Beginning of one of a session's latest turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LateTurn {
     /// The turn's number in its session, from 1.
@@ -142,7 +142,7 @@ pub trait SessionStore: Send + Sync {
     /// Takes ownership of an existing session until the returned value is dropped. Earlier owners can append no more.
     ///
     /// # Errors
-    /// When another process owns it, there is none of that id, or the storage fails.
+    /// When another process owns it, it does not exist, or the storage fails.
     fn take(&self, session: &SessionId) -> Result<Arc<dyn Journal>, StoreError>;
 
     /// Follows a session's records to its transcript.
@@ -206,7 +206,7 @@ pub trait SessionStore: Send + Sync {
     /// When the storage fails.
     fn latest_in(&self, directory: &str) -> Result<Option<SessionInfo>, StoreError>;
 
-    /// Returns what is known of one session.
+    /// Returns the description of one session.
     ///
     /// # Errors
     /// When there is no such session, or the storage fails.
@@ -234,7 +234,7 @@ pub trait SessionStore: Send + Sync {
     /// When there is no such session, a record cannot be read, or the storage fails.
     fn last_end(&self, session: &SessionId) -> Result<Option<StopReason>, StoreError>;
 
-    /// Returns where one of the latest turns begins: the first turn that lies entirely within the session's last
+    /// Returns the beginning of one of the latest turns: the first turn that lies entirely within the session's last
     /// records, about `records` of them, with no compaction in or after it. `None` if there is none.
     ///
     /// # Errors
@@ -254,7 +254,7 @@ pub trait SessionStore: Send + Sync {
     fn set_directory(&self, session: &SessionId, directory: &str) -> Result<(), StoreError>;
 
     /// Makes a session that shares another's records up to and with `at`. Its next record is `at` + 1; the parent
-    /// goes on by itself.
+    /// continues by itself.
     ///
     /// # Errors
     /// When the parent or the record is not there, the new id is taken or cannot be one, or the storage fails.

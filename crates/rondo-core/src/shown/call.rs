@@ -28,7 +28,7 @@ const TELLING: [&str; 18] = [
 ];
 /// The first of [`TELLING`], each of which stands for the whole call in one line.
 const ALONE: usize = 11;
-/// The longest text that stands behind its name, in characters.
+/// The longest text that follows its name, in characters.
 const INLINE_CHARS_MAX: usize = 200;
 /// The longest name that is shown whole, in characters.
 const NAME_CHARS_MAX: usize = 80;
@@ -39,7 +39,7 @@ const BOUNDS: Bounds = Bounds {
     text_chars: 4_000,
     parts: 400,
 };
-/// The bounds of what a call runs. The rules judge no command that is longer either.
+/// The bounds of a call's command. The rules judge no command that is longer either.
 const RUN_BOUNDS: Bounds = Bounds {
     text_chars: 64 << 10,
     parts: usize::MAX,
@@ -54,7 +54,7 @@ const DEPTH_MAX: usize = 6;
 /// The bound on all of it, in lines; of more, half of them from each end.
 const LINES_MAX: usize = 1_000;
 
-/// What is shown of one value; of more, half of it from each end.
+/// Bounds on the display of one value; of a longer one, half comes from each end.
 #[derive(Clone, Copy)]
 struct Bounds {
     /// The longest text that is shown whole, in characters.
@@ -63,7 +63,7 @@ struct Bounds {
     parts: usize,
 }
 
-/// Returns what stands for a call in one line: its most telling argument, the length of a list if there is nothing else,
+/// Returns a call in one line: its most telling argument, the length of a list if there is nothing else,
 /// or all arguments as JSON. The text is as the model wrote it, with line breaks and hidden characters.
 #[must_use]
 pub fn summary(arguments: &Value) -> String {
@@ -74,7 +74,7 @@ pub fn summary(arguments: &Value) -> String {
     match arguments {
         Value::Null => String::new(),
         Value::Object(fields) if fields.is_empty() => String::new(),
-        // What is in a list is shown where it has an effect.
+        // Items of a list are shown if they have an effect.
         Value::Object(fields) => only_list(fields).unwrap_or_else(|| arguments.to_string()),
         Value::String(raw) => raw.clone(),
         other => other.to_string(),
@@ -126,7 +126,7 @@ pub fn command_left_out(arguments: &Value) -> usize {
     run_of(arguments).map(|(_, it)| left_out(it)).sum()
 }
 
-/// Returns what a call runs as [`call`] shows it, and nothing is left out.
+/// Returns the command of a call as [`call`] shows it, with nothing left out.
 #[must_use]
 pub fn command_in_full(arguments: &Value) -> String {
     let mut lines = Vec::new();

@@ -2,13 +2,13 @@
 
 use unicode_general_category::{GeneralCategory, get_general_category as category};
 
-/// Marks that may stand on one character. Scripts need up to three; a heap of them covers other lines.
+/// Marks that may be on one character. Scripts need up to three; a heap of them covers other lines.
 const MARKS_MAX: usize = 3;
 
 /// A character without ink that no property tells from others.
 const BRAILLE_BLANK: char = '\u{2800}';
 
-/// What Unicode lets programs show nothing for although its category is that of a letter or a mark: of
+/// Characters for which Unicode lets programs show nothing although their category is that of a letter or a mark: of
 /// `Default_Ignorable_Code_Point` (DerivedCoreProperties.txt) all that is neither a format nor
 /// unassigned. Unicode has set aside where more of them may come (`U+2060`, `U+FFF0`, `U+E0000`), and
 /// what is unassigned is hidden anyway.

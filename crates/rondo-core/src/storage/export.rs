@@ -28,7 +28,7 @@ pub struct Header {
     pub id: String,
     /// When the session began, in milliseconds since 1970.
     pub created_ms: u64,
-    /// What the session is about; may be empty.
+    /// Title of the session; may be empty.
     pub title: String,
     /// Its working directory; absent from files of earlier versions.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -71,14 +71,14 @@ impl Header {
     /// Returns the end that the header announces; `None` for files of earlier versions.
     ///
     /// # Errors
-    /// When the end's hash is no hash.
+    /// When the end's hash is not a hash.
     pub fn announced(&self) -> Result<Option<Announced>, StoreError> {
         let (Some(records), Some(hash)) = (self.records, &self.end_hash) else {
             return Ok(None);
         };
         let hash = ChainHash::from_hex(hash).ok_or_else(|| StoreError::BadExport {
             line: 1,
-            reason: "its end hash is no hash".to_owned(),
+            reason: "its end hash is malformed".to_owned(),
         })?;
         Ok(Some(Announced { records, hash }))
     }
@@ -197,7 +197,7 @@ impl<'a> Lines<'a> {
 /// Reads the first line, of this version or an earlier one.
 ///
 /// # Errors
-/// When it is no header, is of a later version, or reading fails.
+/// When it is not a header, is of a later version, or reading fails.
 pub fn read_header(lines: &mut Lines<'_>) -> Result<Header, StoreError> {
     let Some(line) = lines.next()? else {
         return Err(lines.bad("the file is empty"));
@@ -218,7 +218,7 @@ pub fn read_header(lines: &mut Lines<'_>) -> Result<Header, StoreError> {
 pub struct Entries {
     walk: Walk,
     announced: Option<Announced>,
-    /// Whether the end is missing: the last line was cut short and left out, or others are not there.
+    /// Set if the end is missing: the last line was cut short and left out, or others are missing.
     pub torn: bool,
 }
 
@@ -235,7 +235,7 @@ impl Entries {
     /// Reads and checks the next record; `None` at the end.
     ///
     /// # Errors
-    /// When a line is no record or does not follow on the one before it, the end is not the announced one, or reading fails.
+    /// When a line is not a record or does not follow on the one before it, the end is not the announced one, or reading fails.
     pub fn next(&mut self, lines: &mut Lines<'_>) -> Result<Option<(Entry, Body)>, StoreError> {
         let Some(line) = lines.next()? else {
             return self.end(lines);
@@ -263,7 +263,9 @@ impl Entries {
         if let Some(announced) = self.announced {
             self.torn |= self.walk.at.0 < announced.records;
             if !self.torn && self.walk.hash != announced.hash {
-                return Err(lines.bad("the file announces another end: it was changed"));
+                return Err(lines.bad(
+                    "the end of the file differs from its announced end: the file was changed",
+                ));
             }
         }
         Ok(None)
@@ -285,6 +287,6 @@ fn parse(line: &str) -> Result<Entry, String> {
         step: line.step,
         at: TimeMs(line.at_ms),
         json: line.body.get().to_owned(),
-        hash: ChainHash::from_hex(&line.hash).ok_or("its hash is no hash")?,
+        hash: ChainHash::from_hex(&line.hash).ok_or("its hash is malformed")?,
     })
 }

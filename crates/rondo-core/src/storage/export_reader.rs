@@ -9,15 +9,15 @@ use std::io::BufRead;
 /// An exported session, read without a store.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Exported {
-    /// Its id.
+    /// Id of the session.
     pub session: SessionId,
     /// When it began.
     pub created: TimeMs,
-    /// What it is about; may be empty.
+    /// Title of the session; may be empty.
     pub title: String,
-    /// Its records. What a later version wrote and this one does not know is left out.
+    /// Its records. Those that a later version wrote and this one does not know are left out.
     pub records: Vec<Record>,
-    /// Whether the last line was cut short and left out.
+    /// Set if the last line was cut short and left out.
     pub torn: bool,
 }
 
@@ -25,7 +25,7 @@ impl Exported {
     /// Reads an exported file, and checks its hashes.
     ///
     /// # Errors
-    /// When a line is no record or does not follow the one before it, or reading fails.
+    /// When a line is not a record or does not follow the one before it, or reading fails.
     pub fn read(input: &mut dyn BufRead) -> Result<Self, StoreError> {
         let mut reader = ExportReader::open(input)?;
         let mut records = Vec::new();
@@ -73,11 +73,11 @@ impl<'a> ExportReader<'a> {
         &self.session
     }
 
-    /// Reads the next record; none at the end. What a later version wrote and this one does not
-    /// know is left out.
+    /// Reads the next record; none at the end. Records that a later version wrote and this one does not
+    /// know are left out.
     ///
     /// # Errors
-    /// When a line is no record or does not follow the one before it, or reading fails.
+    /// When a line is not a record or does not follow the one before it, or reading fails.
     pub fn next_record(&mut self) -> Result<Option<Record>, StoreError> {
         while let Some((entry, body)) = self.entries.next(&mut self.lines)? {
             if let Some(record) = entry.with_body(body) {

@@ -56,7 +56,7 @@ impl Walk {
 }
 
 impl Ends {
-    /// Returns false where the call has ended before.
+    /// Returns false if the call has ended before.
     fn note(&mut self, turn: &TurnId, call: &CallId) -> bool {
         if self.turn.as_ref() != Some(turn) {
             self.turn = Some(turn.clone());

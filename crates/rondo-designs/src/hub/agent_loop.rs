@@ -47,11 +47,11 @@ pub struct AgentLoop {
 /// How the loop ended for one message.
 #[derive(Debug, Clone)]
 pub struct AgentLoopEnd {
-    /// The answer; where the model gave none, what the tools found until then.
+    /// The answer; if the model gave none, what the tools found until then.
     pub text: String,
     /// How many requests it took.
     pub iterations: u32,
-    /// Why there is no answer of the model; `None` where there is one.
+    /// Why there is no answer of the model; `None` if there is one.
     pub error: Option<AgentError>,
     transcript: Transcript,
 }
@@ -148,7 +148,7 @@ impl AgentLoop {
         self
     }
 
-    /// Has each call judged before it runs that the blacklist does not refuse; each runs, otherwise.
+    /// Adds a gate for calls that the blacklist does not refuse; without one, each of them runs.
     #[must_use]
     pub fn with_gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.gate = gate;
@@ -161,7 +161,7 @@ impl AgentLoop {
         &self.chat_hub
     }
 
-    /// Returns where sessions are kept.
+    /// Returns the manager of the sessions.
     #[must_use]
     pub fn session_manager(&self) -> &SessionManager {
         &self.session_manager
@@ -210,7 +210,7 @@ impl AgentLoop {
         }
     }
 
-    /// Asks the model, runs the calls it wants, and goes on until it answers or a limit is met.
+    /// Asks the model, runs the calls it wants, and continues until it answers or a limit is met.
     ///
     /// # Errors
     /// When the loop cannot run at all. How it ended otherwise is part of its end.
@@ -243,7 +243,7 @@ impl AgentLoop {
         })
     }
 
-    /// Sends one request of a context, with up to three retries after 1, 2 and 4 seconds where the failure may pass.
+    /// Sends one request of a context, with up to three retries after 1, 2 and 4 seconds if the failure may pass.
     /// The calls that the model wants are returned and not run.
     ///
     /// # Errors
@@ -286,7 +286,7 @@ impl AgentLoop {
         let messages = results.transcript.iter();
         let results: Vec<_> = messages.flat_map(|it| it.results()).collect();
         match results.len() == calls.len() {
-            // Calls that share an id are told apart by their place.
+            // Calls that share an id are distinguished by their place.
             true => results
                 .into_iter()
                 .zip(calls)
@@ -366,7 +366,7 @@ impl AgentLoop {
         })
     }
 
-    /// Returns what judges calls: the blacklist, then the program's gate.
+    /// Returns the gate for calls: the blacklist, then the program's gate.
     fn judges(&self, profile: &Profile) -> Result<Arc<dyn Gate>, AgentError> {
         let gate = Arc::clone(&self.gate);
         if !self.has_blacklist {

@@ -8,7 +8,7 @@ use rondo_types::{ToolKind, ToolSpec};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Refuses calls that run a program of the blacklist, or of which that cannot be told; another gate judges the rest.
+/// Refuses calls that run, or may run, a program of the blacklist; another gate judges the rest.
 pub(super) struct Blacklist {
     programs: StandardGate,
     next: Arc<dyn Gate>,

@@ -10,7 +10,7 @@ pub const QUEUE_MESSAGES_MAX: usize = 100;
 
 /// The queues between channels and the loop: messages that came in, and answers that go out.
 ///
-/// Both are bounded, and whoever adds to a full one waits: nothing is dropped. One loop takes what comes in, one task of
+/// Both are bounded, and adding to a full one waits: nothing is dropped. One loop takes what comes in, one task of
 /// the program what goes out and hands it to its channel.
 pub struct ChatHub {
     inbound: Queue<InboundMessage>,

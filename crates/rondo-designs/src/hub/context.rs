@@ -12,7 +12,7 @@ use rondo_types::{Message, Role, Transcript};
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-/// What a model reads before its first step: the layers in their order.
+/// Input of a model before its first step: the layers in their order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Context {
     pub(super) system: Vec<String>,
@@ -110,7 +110,7 @@ pub trait ContextBuilder: Send + Sync {
 ///
 /// The layers: the system prompt (`SOUL.md`, `AGENTS.md`), the bootstrap (`BOOTSTRAP.md`, and `USER.md` for the owner),
 /// long-term memory (`MEMORY.md`, in every session unless the owner's are named), skills (`skills/NAME/SKILL.md`), tool documentation (`TOOLS.md`), the
-/// history, and the message. A file that is missing has no layer. Files are read anew for each message.
+/// history, and the message. A file that is missing has no layer. Files are read again for each message.
 #[derive(Debug, Clone)]
 pub struct SevenLayers {
     workspace: Option<PathBuf>,
@@ -157,7 +157,7 @@ impl SevenLayers {
         self
     }
 
-    /// Returns who reads the answers of a session, as far as the program says.
+    /// Returns the audience of a session's answers, as far as the program declares it.
     fn audience(&self, session: &Session) -> Audience {
         match self.owner_sessions.contains(&session.session_id) {
             true => Audience::Owner,

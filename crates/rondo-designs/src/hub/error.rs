@@ -17,9 +17,9 @@ pub enum AgentError {
     /// The provider failed, took too long, or its replies cannot be used.
     #[error("{message}")]
     Provider {
-        /// What happened, without secrets.
+        /// Description of the failure, without secrets.
         message: String,
-        /// Whether sending the message again may help.
+        /// Set if sending the message again may help.
         is_recoverable: bool,
     },
     /// The turn was stopped, as by a shutdown.
@@ -36,7 +36,7 @@ pub enum AgentError {
     Session {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// Reason of the failure.
         message: String,
     },
 }
@@ -52,7 +52,7 @@ impl AgentError {
         }
     }
 
-    /// Returns what the chat is told.
+    /// Returns the message for the chat.
     #[must_use]
     pub fn reply(&self) -> String {
         match self {
@@ -62,7 +62,7 @@ impl AgentError {
         }
     }
 
-    /// Returns why a turn has no answer of the model; `None` where it has one.
+    /// Returns why a turn has no answer of the model; `None` if it has one.
     pub(super) fn of(outcome: &Outcome, max: u32) -> Option<Self> {
         match outcome.stop_reason {
             StopReason::Complete => None,

@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 /// How many messages of one chat may wait for the one that is being answered.
 pub const CHAT_MESSAGES_MAX: usize = 20;
-/// How long turns may go on after a shutdown was asked for.
+/// How long turns may continue after a shutdown was asked for.
 const DRAIN: Duration = Duration::from_secs(10);
 
 const TOO_MANY: &str =
@@ -19,7 +19,7 @@ const SHUTTING_DOWN: &str = "Sorry, I am shutting down. Please send this again l
 /// The chats that something is done for.
 #[derive(Default)]
 struct Chats {
-    /// What waits in each chat that is being answered.
+    /// Waiting messages of each chat that is being answered.
     waiting: HashMap<String, VecDeque<InboundMessage>>,
     /// Each returns the session that it worked for.
     tasks: JoinSet<String>,
@@ -98,7 +98,7 @@ impl AgentLoop {
     fn go_on(&self, chats: &mut Chats, ended: Result<String, JoinError>, stop: &CancellationToken) {
         let session_id = match ended {
             Ok(session_id) => session_id,
-            // The loop turns panics of tools into results, so this is a defect; no chat may wait for ever for it.
+            // The loop turns panics of tools into results, so this is a defect; no chat may wait forever for it.
             Err(error) => {
                 tracing::error!(%error, "a chat's task panicked");
                 chats.waiting.retain(|_, waiting| !waiting.is_empty());

@@ -29,8 +29,7 @@
 //! use rondo::async_trait;
 //! use rondo::design::hub::{
 //!     AgentLoop, ChatHub, InboundMessage, LlmMessage, LlmProvider, LlmResponse, ProviderError, ToolDefinition,
-//! };
-//! use rondo::CancellationToken;
+//! }; use rondo::CancellationToken;
 //! use std::sync::Arc;
 //!
 //! /// Repeats what it is told.

@@ -34,7 +34,7 @@ pub trait LlmProvider: Send + Sync {
     /// Returns the model that is asked unless another is named.
     fn default_model(&self) -> &str;
 
-    /// Returns the model behind this provider, where it is one of this crate: a turn then runs on it directly, so that
+    /// Returns the model behind this provider, if it is one of this crate: a turn then runs on it directly, so that
     /// whatever a provider wants back unchanged is kept.
     fn model(&self, name: &str) -> Option<Arc<dyn Model>> {
         let _ = name;
@@ -135,7 +135,7 @@ impl Model for Renamed {
                 model: self.name.clone(),
                 ..info.origin
             },
-            // What is known of the other one does not hold here.
+            // The known properties of the other one do not apply here.
             price: None,
             context_tokens: None,
             ..info

@@ -1,4 +1,4 @@
-//! The sessions of chats: at most fifty messages each, in memory and, where there is a directory, in files.
+//! The sessions of chats: at most fifty messages each, in memory and, if there is a directory, in files.
 
 use super::error::AgentError;
 use super::translate;
@@ -52,7 +52,7 @@ impl Session {
         }
     }
 
-    /// Returns its messages: calls stand on assistant messages, each result is one of its own.
+    /// Returns its messages: calls are on assistant messages, each result is one of its own.
     #[must_use]
     pub fn messages(&self) -> Vec<LlmMessage> {
         translate::llm_messages(&self.transcript())
@@ -62,7 +62,7 @@ impl Session {
         self.transcript.iter().cloned().map(Arc::new).collect()
     }
 
-    /// Takes the messages after a turn. The oldest go where there are more than [`SESSION_MESSAGES_MAX`], and no call is
+    /// Takes the messages after a turn. The oldest go if there are more than [`SESSION_MESSAGES_MAX`], and no call is
     /// parted from its result.
     pub(super) fn take(&mut self, mut transcript: Transcript) {
         keep_latest(&mut transcript, SESSION_MESSAGES_MAX);
@@ -97,7 +97,7 @@ impl SessionManager {
     }
 
     /// Returns a session, if there is one in memory or in a file. A file that cannot be read as one is renamed to
-    /// `SESSION_ID.json.corrupted`, and the chat begins anew. Blocks for the disk.
+    /// `SESSION_ID.json.corrupted`, and the chat starts over. Blocks for the disk.
     ///
     /// # Errors
     /// When the disk fails.
@@ -123,7 +123,7 @@ impl SessionManager {
         Ok(known.unwrap_or_else(|| Session::new(session_id, channel, chat_id)))
     }
 
-    /// Keeps a session. On return it is on the disk, where there is a directory. Blocks for the disk.
+    /// Keeps a session. On return it is on the disk, if there is a directory. Blocks for the disk.
     ///
     /// # Errors
     /// When the disk fails; it is kept in memory all the same.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Where messages of a provider of this design come from.
+/// Origin of messages of a provider of this design.
 pub(super) fn origin(model: &str) -> Origin {
     Origin {
         dialect: "hub".to_owned(),

@@ -1,4 +1,4 @@
-//! What goes through the gateway, and what a provider is asked.
+//! Messages of the gateway, and requests to a provider.
 
 use rondo_types::Usage;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 /// The longest text of one outgoing message, in characters; longer answers are sent in several.
 pub const OUTBOUND_CHARS_MAX: usize = 4_000;
-/// Where a channel puts the id of the message, which the answer then replies to.
+/// Key under which a channel puts the id of the message, which the answer then replies to.
 const MESSAGE_ID: &str = "message_id";
 
 /// A message that came in through a channel.
@@ -19,7 +19,7 @@ pub struct InboundMessage {
     pub chat_id: String,
     /// The text.
     pub content: String,
-    /// What else the channel knows; a text `message_id` is what the answer replies to.
+    /// Further data of the channel; a text `message_id` is the message that the answer replies to.
     #[serde(default)]
     pub metadata: HashMap<String, Value>,
 }
@@ -93,12 +93,12 @@ pub struct OutboundMessage {
     pub chat_id: String,
     /// The text.
     pub content: String,
-    /// The message that it replies to, where the channel named it.
+    /// The message that it replies to, if the channel named it.
     pub reply_to: Option<String>,
 }
 
 impl OutboundMessage {
-    /// Returns it in messages of at most `chars_max` characters each, cut after a line where there is one. The first
+    /// Returns it in messages of at most `chars_max` characters each, cut after a line if there is one. The first
     /// one replies.
     #[must_use]
     pub fn split(self, chars_max: usize) -> Vec<Self> {
@@ -123,7 +123,7 @@ impl OutboundMessage {
     }
 }
 
-/// Who speaks in a message to a provider.
+/// Author of a message to a provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LlmRole {
@@ -140,7 +140,7 @@ pub enum LlmRole {
 /// One message to a provider.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LlmMessage {
-    /// Who speaks.
+    /// Author of the message.
     pub role: LlmRole,
     /// The text.
     pub content: String,
@@ -179,18 +179,18 @@ pub struct LlmToolCall {
     pub id: String,
     /// The tool.
     pub name: String,
-    /// Its arguments, an object; the text as it came where that is not JSON.
+    /// Its arguments, an object; the text as it came if that is not JSON.
     pub arguments: Value,
 }
 
 /// A provider's reply.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct LlmResponse {
-    /// The text; empty where there are only calls.
+    /// The text; empty if there are only calls.
     pub content: String,
     /// The calls, in order. None of them ends the loop.
     pub tool_calls: Vec<LlmToolCall>,
-    /// The tokens that it cost, where the provider says.
+    /// The tokens that it cost, if the provider says.
     pub usage: Option<Usage>,
 }
 

@@ -30,7 +30,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// ```
 pub struct ModelProvider {
     model: Arc<dyn Model>,
-    /// What was returned lately, as it came and as the design has it.
+    /// Latest results, in the original form and in the design's.
     returned: Mutex<VecDeque<Returned>>,
 }
 
@@ -65,7 +65,7 @@ impl ModelProvider {
         }
     }
 
-    /// Returns each message as it once came, where it did; as it is written, otherwise.
+    /// Returns each message as it once came, if it did; as it is written, otherwise.
     ///
     /// Replies may look alike and differ in what is not shown, so the latest of the messages is
     /// taken for the latest of the replies that look so, and so on backwards.

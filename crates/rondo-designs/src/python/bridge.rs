@@ -19,7 +19,7 @@ use tokio::sync::{mpsc, oneshot};
 /// Jobs that may wait. The loop does one thing at a time, so more than one is a job left behind.
 const JOBS_WAITING: usize = 8;
 
-/// What the turn wants done.
+/// Request of the turn.
 pub(super) enum Job {
     Complete {
         request: Arc<ModelRequest>,
@@ -51,7 +51,7 @@ impl Bridge {
     }
 }
 
-/// Does the jobs, one at a time; one that nobody waits for any more is dropped.
+/// Does the jobs, one at a time; one whose requester is gone is dropped.
 pub(super) async fn serve(
     provider: &impl LlmProvider,
     capabilities: &impl CapabilityProvider,
@@ -100,7 +100,7 @@ fn model_error(error: anyhow::Error) -> ModelError {
     }
 }
 
-/// What is shown of a provider's own error.
+/// Bytes of a provider's own error that are shown.
 const MESSAGE_BYTES_MAX: usize = 512;
 
 /// A provider of this design as a model of ours.

@@ -37,10 +37,10 @@ pub trait CapabilityProvider: Send + Sync {
     async fn get_last_exception(&self) -> CapabilityResult<Option<ExceptionInfo>>;
 }
 
-/// What a capability returns.
+/// Result of a capability.
 pub type CapabilityResult<T> = Result<T, CapabilityError>;
 
-/// Why a capability has no result. The model reads it and goes on.
+/// Why a capability has no result. The model reads it and continues.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CapabilityError {
     /// The code raised.
@@ -57,7 +57,7 @@ pub enum CapabilityError {
 /// A global of the session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GlobalInfo {
-    /// Its name.
+    /// Name of the attribute.
     pub name: String,
     /// The name of its type.
     pub type_name: String,
@@ -77,9 +77,9 @@ pub struct TypeInfo {
 /// The `repr` of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundedRepr {
-    /// What is kept of it.
+    /// Kept part of the text.
     pub repr: String,
-    /// Whether something is left out.
+    /// Set if something is left out.
     pub truncated: bool,
     /// How many characters it has in all.
     pub original_len: usize,
@@ -90,7 +90,7 @@ pub struct BoundedRepr {
 pub struct BoundedDir {
     /// The names that are kept.
     pub members: Vec<String>,
-    /// Whether some are left out.
+    /// Set if some are left out.
     pub truncated: bool,
     /// How many there are in all.
     pub original_len: usize,
@@ -99,15 +99,15 @@ pub struct BoundedDir {
 /// The docstring of a value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BoundedDoc {
-    /// What is kept of it; null where there is none.
+    /// Kept part of the docstring; null if there is none.
     pub doc: Option<String>,
-    /// Whether something is left out.
+    /// Set if something is left out.
     pub truncated: bool,
     /// How many characters it has in all.
     pub original_len: usize,
 }
 
-/// What an expression evaluated to, and what it printed.
+/// Value of an expression, and its output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EvalResult {
     /// The `repr` of the value.

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// What bounds a question.
+/// Limits of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentConfig {
@@ -41,9 +41,9 @@ impl Default for AgentConfig {
 /// The answer to a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentAnswer {
-    /// The model's answer; where there is none, what stopped it and what the capabilities found.
+    /// The model's answer; if there is none, what stopped it and what the capabilities found.
     pub text: String,
-    /// Whether it is less than what the model would have given.
+    /// Set if it is less than what the model would have given.
     pub degraded: bool,
 }
 

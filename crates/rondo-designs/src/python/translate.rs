@@ -11,10 +11,10 @@ use rondo_types::{
 use rondo_wire::{Bounds, Target};
 use serde_json::{Value, json};
 
-/// What a filter's block is called where the provider gave no reason.
+/// Reason of a filter's block if the provider gave none.
 const BLOCKED: &str = "SAFETY";
 
-/// Where parts of a provider of this design come from.
+/// Origin of parts of a provider of this design.
 pub(super) fn origin() -> Origin {
     Origin {
         dialect: "assistant".to_owned(),
@@ -86,7 +86,7 @@ pub(super) fn candidate(candidate: &Candidate) -> AssistantCandidate {
     }
 }
 
-/// A blocked prompt has no candidates; the design's mark for it stands on one.
+/// A blocked prompt has no candidates; the design's mark for it is on one.
 pub(super) fn output(reply: &Reply) -> AssistantOutput {
     let blocked = reply
         .prompt_blocked
@@ -207,7 +207,7 @@ pub(super) fn message(said: AssistantMessage, place: u32) -> Message {
         AssistantRole::Model => Role::Assistant,
         AssistantRole::Tool => Role::Tool,
     };
-    // Responses stand right behind the message that asked.
+    // Responses are right behind the message that asked.
     let asked_at = match said.role {
         AssistantRole::Tool => place.saturating_sub(1),
         AssistantRole::User | AssistantRole::Model => place,

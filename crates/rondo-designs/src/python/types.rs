@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// Who speaks in a message.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AssistantRole {
@@ -26,14 +26,14 @@ pub enum AssistantPart {
     Text(String),
     /// A function that the model wants called.
     FunctionCall {
-        /// The provider's id, where it sends one; the response has the same.
+        /// The provider's id, if it sends one; the response has the same.
         id: Option<String>,
         /// The function.
         name: String,
         /// Its arguments, an object.
         args_json: Value,
     },
-    /// What a function returned.
+    /// Result of a function.
     FunctionResponse {
         /// The id of the call.
         id: Option<String>,
@@ -47,9 +47,9 @@ pub enum AssistantPart {
 /// One message.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AssistantMessage {
-    /// Who speaks.
+    /// Author of the message.
     pub role: AssistantRole,
-    /// What is said, in order.
+    /// Parts of the message, in order.
     pub parts: Vec<AssistantPart>,
 }
 
@@ -62,23 +62,23 @@ pub struct AssistantInput {
     pub messages: Vec<AssistantMessage>,
     /// The functions on offer.
     pub tools: Vec<FunctionDeclaration>,
-    /// Whether the model may call them.
+    /// Permission to call them.
     pub tool_calling_mode: ToolCallingMode,
 }
 
 /// One alternative of a reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AssistantCandidate {
-    /// What is said.
+    /// Message of the reply.
     pub message: AssistantMessage,
     /// Why it ended, in the provider's words (`STOP`, `MAX_TOKENS`, `MALFORMED_FUNCTION_CALL`, ..:
     /// <https://ai.google.dev/api/generate-content#FinishReason>).
     pub finish_reason: Option<String>,
-    /// Whether a filter blocked it, so that nothing of it may be used.
+    /// Set if a filter blocked it, so that nothing of it may be used.
     pub safety_blocked: bool,
 }
 
-/// A reply: the first usable candidate counts, wherever it stands.
+/// A reply: the first usable candidate counts, wherever it is.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct AssistantOutput {
     /// The alternatives, in the provider's order.
@@ -106,15 +106,15 @@ impl AssistantOutput {
 /// The description of a function that the model reads.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionDeclaration {
-    /// Its name.
+    /// Name of the function.
     pub name: String,
-    /// What it does.
+    /// Description of the function.
     pub description: String,
     /// The JSON Schema of its arguments, an object schema.
     pub parameters_json_schema: Value,
 }
 
-/// Whether the model may call functions.
+/// Permission to call functions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum ToolCallingMode {
@@ -135,7 +135,7 @@ pub trait LlmProvider: Send + Sync {
     /// Dropped when the step's or the question's time is over.
     async fn complete(&self, input: AssistantInput) -> anyhow::Result<AssistantOutput>;
 
-    /// Returns the model behind this provider, where it is one of this crate: a question then runs
+    /// Returns the model behind this provider, if it is one of this crate: a question then runs
     /// on it directly, so that whatever a provider wants back unchanged is kept.
     fn model(&self) -> Option<Arc<dyn Model>> {
         None

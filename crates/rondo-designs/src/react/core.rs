@@ -18,7 +18,7 @@ pub const EVENTS_WAITING_MAX: usize = 64;
 
 /// Thinks, acts and observes until it can answer.
 ///
-/// Nothing is kept between runs; a run goes on when the agent is dropped or gets more tools.
+/// Nothing is kept between runs; a run continues when the agent is dropped or gets more tools.
 pub struct Agent {
     client: Arc<LlmClient>,
     tools: Vec<Arc<dyn Tool>>,
@@ -50,7 +50,7 @@ impl Agent {
         self
     }
 
-    /// Has each call judged before it runs.
+    /// Adds a gate that judges each call before it runs.
     #[must_use]
     pub fn with_gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.gate = gate;

@@ -5,11 +5,11 @@ use rondo_types::{EventBody, StopReason};
 use rondo_wire::output_text;
 use serde::{Deserialize, Serialize};
 
-/// What an agent reports of its run.
+/// Event of an agent's run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum AgentEvent {
-    /// What the model said before a call.
+    /// Text of the model before a call.
     Thought(String),
     /// The model calls a tool.
     ToolCall {
@@ -18,7 +18,7 @@ pub enum AgentEvent {
         /// Its arguments: JSON, or what the model wrote instead.
         args: String,
     },
-    /// What the model reads of a call: its output, or why there is none.
+    /// Result of a call for the model: its output, or the reason of its absence.
     ToolOutput(String),
     /// The run ended without an answer; what was found until then is part of the text. The last
     /// event.
@@ -35,7 +35,7 @@ pub struct EventReader {
 }
 
 impl EventReader {
-    /// Returns what an event of the turn means here, in order. The last event of a run is told by
+    /// Returns the meaning of an event of the turn, in order. The last event of a run is sent by
     /// [`last`](Self::last).
     pub fn read(&mut self, event: EventBody) -> Vec<AgentEvent> {
         match event {

@@ -9,7 +9,7 @@
 //!
 //! # Decisions where the design is silent
 //! - The channel holds [`EVENTS_WAITING_MAX`] events. While it is full, events wait in the turn's
-//!   own bounded stream, and the run goes on; no event of this design is lost.
+//!   own bounded stream, and the run continues; no event of this design is lost.
 //! - A dropped receiver cancels the run, which ends what it started.
 //! - Every run ends with exactly one [`AgentEvent::FinalResponse`] or [`AgentEvent::Error`], and
 //!   the channel closes behind it. At the limit of iterations it is a final response, whose first

@@ -28,7 +28,7 @@ pub trait Tool: Send + Sync {
     /// Dropped when the call's time is over or the run is cancelled; it must end what it began.
     async fn execute(&self, args: Value) -> anyhow::Result<String>;
 
-    /// Returns the tool of this crate behind it, where there is one: it is then run as that, with
+    /// Returns the tool of this crate behind it, if there is one: it is then run as that, with
     /// live output and an orderly end.
     fn as_native(&self) -> Option<Arc<dyn rondo_core::Tool>> {
         None

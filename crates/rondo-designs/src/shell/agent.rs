@@ -76,7 +76,7 @@ impl Agent {
         self
     }
 
-    /// Has each call judged before it runs; every call does, otherwise.
+    /// Adds a gate that judges each call before it runs; without one, every call runs.
     #[must_use]
     pub fn with_gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.gate = gate;
@@ -258,7 +258,7 @@ pub enum ShellError {
     MaxIterations {
         /// The limit.
         max: u32,
-        /// What the calls showed until then.
+        /// Output of the calls until then.
         text: String,
     },
     /// The run was cancelled.

@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::HashMap;
 
-/// What is shown while a message is answered.
+/// Event while a message is answered.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct StreamEvent {
-    /// What it is.
+    /// Kind of event.
     #[serde(rename = "Type")]
     pub kind: StreamEventType,
     /// Text to append, of `content`.
@@ -39,9 +39,9 @@ pub enum StreamEventType {
 pub struct StreamTool {
     /// The tool.
     pub name: String,
-    /// Its arguments: an object, or the text where the model wrote none.
+    /// Its arguments: an object, or the text if the model wrote none.
     pub arguments: Value,
-    /// What the model reads; empty until the end.
+    /// Result for the model; empty until the end.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub result: String,
 }

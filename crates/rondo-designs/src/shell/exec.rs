@@ -15,16 +15,16 @@ use tokio_util::sync::CancellationToken;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "PascalCase")]
 pub struct ExecResult {
-    /// What it wrote; a terminal does not tell output from errors.
+    /// Output; a terminal does not tell output from errors.
     pub stdout: String,
     /// Always empty.
     #[serde(default)]
     pub stderr: String,
-    /// Its exit code; not 0 is a result, too. 128 and the signal's number where one ended it.
+    /// Its exit code; not 0 is a result, too. 128 and the signal's number if one ended it.
     pub exit_code: i32,
 }
 
-/// What the tool returns.
+/// Result of the tool.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Wire {

@@ -22,9 +22,9 @@ use std::sync::Arc;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ChatMessage {
-    /// Who speaks.
+    /// Author of the message.
     pub role: ChatRole,
-    /// The text; null on the wire where it is empty and there are calls.
+    /// The text; null on the wire if it is empty and there are calls.
     #[serde(default, deserialize_with = "text_or_null")]
     pub content: String,
     /// The tool, on its results.
@@ -38,7 +38,7 @@ pub struct ChatMessage {
     pub tool_calls: Vec<ToolCall>,
 }
 
-/// Who speaks.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChatRole {
@@ -60,11 +60,11 @@ pub struct ToolCall {
     /// Always `function`.
     #[serde(rename = "type", default = "function")]
     pub kind: String,
-    /// What is called.
+    /// Called function with its arguments.
     pub function: FunctionCall,
 }
 
-/// What a call calls.
+/// Function that a call names, with its arguments.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FunctionCall {
     /// The tool.
@@ -73,7 +73,7 @@ pub struct FunctionCall {
     pub arguments: String,
 }
 
-/// Why messages are no conversation.
+/// Why messages are not a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MessageError {
     /// A result answers no call of the message before it.

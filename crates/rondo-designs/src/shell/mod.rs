@@ -3,9 +3,9 @@
 //!
 //! # Layout
 //! - [`Agent`], [`State`] and [`State::send_message`]: the loop.
-//! - [`ChatMessage`]: what goes over the wire and into files, both ways.
+//! - [`ChatMessage`]: the message on the wire and in files, both ways.
 //! - [`execute_command`], [`ExecResult`], [`exec_tool_definition`]: the tool `exec`.
-//! - [`StreamEvent`]: what is shown meanwhile.
+//! - [`StreamEvent`]: the progress that is shown meanwhile.
 //!
 //! # Decisions where the design is silent
 //! - Ten requests bound a message. At the limit, as after any failure or cancel, the conversation

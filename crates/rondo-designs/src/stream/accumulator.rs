@@ -13,12 +13,12 @@ use std::collections::HashMap;
 pub enum LlmEvent {
     /// Text of the answer.
     TextDelta {
-        /// What to append.
+        /// Text to append.
         text: String,
     },
     /// Text of the reasoning.
     ThinkingDelta {
-        /// What to append.
+        /// Text to append.
         text: String,
     },
     /// A call begins.
@@ -32,7 +32,7 @@ pub enum LlmEvent {
     ToolCallArgsDelta {
         /// Which call.
         call_id: String,
-        /// What to append to the JSON text.
+        /// Part of the JSON text to append.
         args_fragment: String,
     },
     /// A call is whole.
@@ -44,12 +44,12 @@ pub enum LlmEvent {
     Usage(TokenUsage),
     /// The reply is over.
     StreamEnd {
-        /// Why.
+        /// Reason of the end.
         finish_reason: FinishReason,
     },
     /// The stream broke.
     StreamError {
-        /// How.
+        /// Description of the failure.
         error: String,
     },
 }
@@ -83,7 +83,7 @@ impl StreamAccumulator {
     /// Takes the next event; events of calls that never began are ignored.
     ///
     /// # Errors
-    /// [`FaeLlmError::StreamError`] at a [`LlmEvent::StreamError`], and where the reply is larger
+    /// [`FaeLlmError::StreamError`] at a [`LlmEvent::StreamError`], and if the reply is larger
     /// than any provider's. What came before stays.
     pub fn push(&mut self, event: LlmEvent) -> Result<(), FaeLlmError> {
         self.fold(event).map(drop)

@@ -1,4 +1,4 @@
-//! The loop of the design: asks, runs calls, and goes on within its limits.
+//! The loop of the design: asks, runs calls, and continues within its limits.
 
 use super::executor::profile;
 use super::provider::{ProviderAdapter, ProviderModel};
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Asks a model, runs the tools it calls, and goes on until it answers or a limit is met.
+/// Asks a model, runs the tools it calls, and continues until it answers or a limit is met.
 ///
 /// It keeps nothing of a run: each one gets its messages and returns them with its result. Runs
 /// may overlap.
@@ -22,7 +22,7 @@ pub struct AgentLoop {
     provider: Arc<dyn ProviderAdapter>,
     tool_registry: ToolRegistry,
     gate: Arc<dyn Gate>,
-    /// What ends the runs under way; replaced when it has fired.
+    /// Token that ends the current runs; replaced when it has fired.
     running: Mutex<CancellationToken>,
 }
 
@@ -44,7 +44,7 @@ impl AgentLoop {
         }
     }
 
-    /// Has each call judged before it runs.
+    /// Adds a gate that judges each call before it runs.
     #[must_use]
     pub fn with_gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.gate = gate;
@@ -54,7 +54,7 @@ impl AgentLoop {
     /// Runs one input of the user in a conversation of its own.
     ///
     /// # Errors
-    /// [`FaeLlmError::ConfigError`] where the loop cannot run at all. Whatever happens in a run is
+    /// [`FaeLlmError::ConfigError`] if the loop cannot run at all. Whatever happens in a run is
     /// part of its result.
     ///
     /// # Cancel safety
@@ -67,7 +67,7 @@ impl AgentLoop {
     /// Runs from given messages, of which the last is the user's.
     ///
     /// # Errors
-    /// As [`Self::run`], and [`FaeLlmError::RequestError`] where the last message is not the user's.
+    /// As [`Self::run`], and [`FaeLlmError::RequestError`] if the last message is not the user's.
     /// Calls that have no result in the messages get one that says so.
     ///
     /// # Cancel safety
@@ -175,7 +175,7 @@ impl fmt::Debug for AgentLoop {
 /// [`AgentLoop::run_with_messages`] takes, once a message of the user is added.
 ///
 /// Of a result without messages they are built from its turns: what the model said, its calls, and
-/// their results. What the user said is not part of turns, so the first message is the model's.
+/// their results. The user's message is not part of turns, so the first message is the model's.
 #[must_use]
 pub fn build_messages_from_result(result: &AgentLoopResult) -> Vec<Message> {
     match result.messages.is_empty() {

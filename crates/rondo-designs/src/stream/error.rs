@@ -3,7 +3,7 @@
 use rondo_schema::ArgsError;
 use serde::{Deserialize, Serialize};
 
-/// What is reported instead of a result.
+/// Error in place of a result.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[serde(tag = "code", content = "message", rename_all = "snake_case")]
 pub enum FaeLlmError {

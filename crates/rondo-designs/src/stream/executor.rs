@@ -30,8 +30,8 @@ use tokio_util::sync::CancellationToken;
 /// ```
 ///
 /// # Errors
-/// [`FaeLlmError::ToolValidationError`] where the text is not JSON or does not fit,
-/// [`FaeLlmError::ConfigError`] where the schema is none.
+/// [`FaeLlmError::ToolValidationError`] if the text is not JSON or does not fit,
+/// [`FaeLlmError::ConfigError`] if the schema is none.
 pub fn validate_tool_args(
     tool_name: &str,
     args_json: &str,
@@ -45,7 +45,7 @@ pub fn validate_tool_args(
 /// Runs calls that came from a model which the caller asked itself.
 ///
 /// They are run as one reply of a turn, so everything is as in the loop: arguments are repaired
-/// where only their notation is wrong and then checked, each call ends at its timeout or when it is
+/// if only their notation is wrong and then checked, each call ends at its timeout or when it is
 /// cancelled, whatever its tool does, and a panic is an error of that call alone.
 pub struct ToolExecutor {
     registry: ToolRegistry,
@@ -66,7 +66,7 @@ impl ToolExecutor {
         }
     }
 
-    /// Has each call judged before it runs.
+    /// Adds a gate that judges each call before it runs.
     #[must_use]
     pub fn with_gate(mut self, gate: Arc<dyn Gate>) -> Self {
         self.gate = gate;

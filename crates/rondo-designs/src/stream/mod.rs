@@ -5,7 +5,7 @@
 //! - [`AgentLoop`] with [`AgentConfig`], a [`ProviderAdapter`] and [`ToolRegistry`] gives an [`AgentLoopResult`].
 //! - [`StreamAccumulator`] folds [`LlmEvent`]s into an [`AccumulatedTurn`].
 //! - [`ToolExecutor`] runs calls without a model, [`validate_tool_args`] checks their arguments.
-//! - [`FaeLlmError`]: what is reported instead of a result.
+//! - [`FaeLlmError`]: the error that is reported instead of a result.
 //!
 //! # Decisions where the design is silent
 //! - A failed request is a result with [`StopReason::Error`] and all turns so far; `Err` means that

@@ -184,7 +184,7 @@ impl Model for ProviderModel {
     }
 }
 
-/// What went wrong, as the loop tells of it.
+/// Error of a provider, in the loop's terms.
 fn model_error(error: &FaeLlmError) -> ModelError {
     let class = match error {
         FaeLlmError::TimeoutError(_) => ErrorClass::FirstByteTimeout,

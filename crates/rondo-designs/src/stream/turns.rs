@@ -45,7 +45,7 @@ impl Turns {
     }
 }
 
-/// Returns the messages that the turns of a result tell of, as a provider reads them.
+/// Returns the messages of the turns of a result, as a provider reads them.
 pub(super) fn messages_of_turns(result: &AgentLoopResult) -> Vec<Message> {
     let mut used = HashSet::new();
     let turns = (1..).zip(&result.turns);
@@ -57,7 +57,7 @@ pub(super) fn messages_of_turns(result: &AgentLoopResult) -> Vec<Message> {
     messages
 }
 
-/// Returns what a turn tells of. A call keeps its id unless it has none or an earlier call `used` it.
+/// Returns the messages of a turn. A call keeps its id unless it has none or an earlier call `used` it.
 fn messages_of_turn<'r>(
     step: u32,
     turn: &'r TurnResult,

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// What bounds a run, and what the model is told of itself.
+/// Limits of a run, and its system prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AgentConfig {
@@ -81,38 +81,38 @@ impl AgentConfig {
 /// One model request, its reply and the calls in it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnResult {
-    /// The text of the reply; what came of it, where the stream broke.
+    /// The text of the reply; the part that arrived, if the stream broke.
     pub text: String,
-    /// The calls, in the order in which the model asked for them; each has a result, also where it
+    /// The calls, in the order in which the model asked for them; each has a result, also if it
     /// was not run.
     pub tool_calls: Vec<ExecutedToolCall>,
-    /// Why the model ended the reply; `Other` where it did not say, `Error` where there is none.
+    /// Why the model ended the reply; `Other` if it did not say, `Error` if there is none.
     pub finish_reason: FinishReason,
-    /// Token counts of the request; an estimate where the provider sent none.
+    /// Token counts of the request; an estimate if the provider sent none.
     pub usage: Option<TokenUsage>,
 }
 
 /// A call with its result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ExecutedToolCall {
-    /// The provider's id of the call; ours where it sent none.
+    /// The provider's id of the call; ours if it sent none.
     pub call_id: String,
     /// The tool.
     pub function_name: String,
-    /// The arguments as the model wrote them: JSON, or the text where it is not JSON.
+    /// The arguments as the model wrote them: JSON, or the text if it is not JSON.
     pub arguments: Value,
-    /// What became of it.
+    /// Result of the call.
     pub result: ToolResult,
-    /// How long it ran, in milliseconds; 0 where it was not run.
+    /// How long it ran, in milliseconds; 0 if it was not run.
     pub duration_ms: u64,
 }
 
 /// The result of a call as the model reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolResult {
-    /// Whether the tool succeeded.
+    /// Set if the tool succeeded.
     pub success: bool,
-    /// What the model reads; compact JSON where the tool returned JSON.
+    /// Text for the model; compact JSON if the tool returned JSON.
     pub content: String,
     /// Why it did not succeed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -121,7 +121,7 @@ pub struct ToolResult {
 
 /// How a run ended.
 ///
-/// Beside what the design names it keeps the messages of the run, which serialise with it: a
+/// Beside what the design names it keeps the messages of the run, which serialize with it: a
 /// continuation works on them. A program can build one without messages:
 ///
 /// ```
@@ -207,7 +207,7 @@ pub struct AccumulatedTurn {
     pub thinking: String,
     /// The calls that came whole; one that was cut off is never run, so it is left out.
     pub tool_calls: Vec<AccumulatedToolCall>,
-    /// Why the model ended the reply; `Other` where it did not say.
+    /// Why the model ended the reply; `Other` if it did not say.
     pub finish_reason: FinishReason,
 }
 

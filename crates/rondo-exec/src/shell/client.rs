@@ -14,7 +14,7 @@ use tokio::task::JoinHandle;
 
 /// The user's shell, kept between commands.
 ///
-/// Starts in the background, and anew with the first line after its end. Dropping it ends the shell
+/// Starts in the background, and again with the first line after its end. Dropping it ends the shell
 /// and its jobs, but not what was disowned or left the terminal's session.
 #[derive(Debug)]
 pub struct Shell {
@@ -50,7 +50,7 @@ impl Shell {
 
     /// Hands a line to the shell, as soon as that is ready, and follows it.
     ///
-    /// The line may hold several lines. A shell that has ended is started anew, which the first
+    /// The line may hold several lines. A shell that has ended is started again, which the first
     /// event says. A command whose stream was dropped before its end is interrupted and waited for.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ impl Shell {
         Ok(CommandStream::new(common, slot, seq, first, orders))
     }
 
-    /// Returns what the shell exports, as of its last prompt; none before the first one.
+    /// Returns the exported variables of the shell, as of its last prompt; none before the first one.
     #[must_use]
     pub fn environment(&self) -> Option<Variables> {
         self.common.settings.workdir.environment()
@@ -117,7 +117,7 @@ impl Shell {
     }
 
     /// Waits for what jobs write while no command runs, as the terminal gets it; at most 16 KiB at once.
-    /// Returns none where there is no shell, or none any more: the next command starts one. Whoever does
+    /// Returns none if there is no shell, or none any more: the next command starts one. A caller that does
     /// not wait gets it all with the next command.
     ///
     /// # Cancel safety
@@ -126,7 +126,7 @@ impl Shell {
         self.slot.lock().await.next_output().await
     }
 
-    /// Gives the shell's terminal another size, now and when it is started anew.
+    /// Gives the shell's terminal another size, now and when it is started again.
     pub fn resize(&self, size: PtySize) {
         let orders = self.common.shared(|shared| {
             shared.size = size;

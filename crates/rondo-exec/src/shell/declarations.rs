@@ -1,14 +1,14 @@
-//! What bash prints for `export -p`.
+//! Parser for bash's output of `export -p`.
 //!
 //! A line is `declare -x NAME="VALUE"`, in POSIX mode `export NAME="VALUE"`; the value is in double
-//! quotes, or in `$'..'` where it holds control characters, or absent (bash 3.2 to 5.3, `variables.c`
+//! quotes, or in `$'..'` if it holds control characters, or absent (bash 3.2 to 5.3, `variables.c`
 //! and `lib/sh/shquote.c`, `strtrans.c`).
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
 
-/// Reads the variables that have a value. What cannot be read ends the list.
+/// Reads the variables that have a value. An unreadable one ends the list.
 pub(super) fn declarations(text: &[u8]) -> BTreeMap<OsString, OsString> {
     let mut reader = Reader { rest: text };
     let mut found = BTreeMap::new();

@@ -12,7 +12,7 @@ const TERM_GRACE: Duration = Duration::from_millis(500);
 /// How long SIGKILL is repeated, for what forks faster than it is killed.
 const KILL_MAX: Duration = Duration::from_secs(2);
 
-/// Ends a shell and its jobs, politely first. What was disowned, or left the session, stays.
+/// Ends a shell and its jobs, politely first. Jobs that were disowned, or left the session, stay.
 pub(super) struct Ending {
     leader: Pid,
     stage: Stage,
@@ -20,11 +20,11 @@ pub(super) struct Ending {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Stage {
-    /// The shell was told.
+    /// The shell was notified.
     HungUp { until: Instant },
-    /// What it left was told.
+    /// The remaining processes were asked to end.
     Told { until: Instant },
-    /// What is left is being killed.
+    /// The remaining processes are being killed.
     Killing { until: Instant },
     /// Nothing is left, or nothing can be done.
     Over,
@@ -60,7 +60,7 @@ impl Ending {
         let signal = |signal| unix::signal_leavings(&leavings, signal);
         self.stage = match self.stage {
             Stage::HungUp { until } if has_exited || now >= until => {
-                // Whichever of them it knows; a stopped process must go on to end.
+                // Whichever of them it knows; a stopped process must continue to end.
                 let found = [Signal::HUP, Signal::TERM, Signal::CONT].map(&signal);
                 match found.contains(&true) {
                     true => Stage::Told {

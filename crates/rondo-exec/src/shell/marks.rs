@@ -8,7 +8,7 @@
 const TEXT_BYTES_MAX: usize = 48;
 const BEL: u8 = 7;
 
-/// What a mark says.
+/// Meaning of a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MarkKind {
     /// The shell is about to print its prompt and to read.
@@ -17,7 +17,7 @@ pub(super) enum MarkKind {
     Reads,
     /// The command has been read and begins.
     Began,
-    /// The command is over, and the shell waits to be told that this was seen.
+    /// The command is over, and the shell waits for the acknowledgement.
     Over,
 }
 
@@ -27,11 +27,11 @@ pub(super) struct Mark {
     pub(super) kind: MarkKind,
     /// The number of the command; 0 stands for the start files.
     pub(super) seq: u64,
-    /// The exit code, where the command is over.
+    /// The exit code, if the command is over.
     pub(super) status: i32,
 }
 
-/// A part of what the terminal received.
+/// A part of the bytes that the terminal received.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
     /// Output, never empty.
@@ -61,7 +61,7 @@ impl Scanner {
         }
     }
 
-    /// Takes what was read and returns its parts; what may be the beginning of a mark is held back.
+    /// Splits the bytes read into parts; the possible beginning of a mark is held back.
     pub(super) fn feed(&mut self, bytes: &[u8]) -> Vec<Piece> {
         self.held.extend_from_slice(bytes);
         let held = std::mem::take(&mut self.held);
@@ -87,7 +87,7 @@ impl Scanner {
         pieces
     }
 
-    /// Returns what was held back, at the end of the output.
+    /// Returns the bytes that were held back, at the end of the output.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.held)
     }

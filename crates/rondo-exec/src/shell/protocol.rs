@@ -1,4 +1,4 @@
-//! What the agent and the supervisor of a shell say to each other.
+//! Protocol between the agent and the supervisor of a shell.
 //!
 //! Both ways frames of one byte kind, four bytes big-endian length, payload. The [`Spec`] is what the supervisor is
 //! started with.
@@ -21,7 +21,7 @@ pub(super) struct Spec {
     pub(super) family: Family,
     #[serde(with = "rondo_sandbox::stored_path")]
     pub(super) directory: PathBuf,
-    /// Where the shell's start files and pipes are kept; must exist.
+    /// Directory of the shell's start files and pipes; must exist.
     #[serde(with = "rondo_sandbox::stored_path")]
     pub(super) state_dir: PathBuf,
     pub(super) size: PtySize,
@@ -66,7 +66,7 @@ fn escaped(byte: &u8) -> &[u8] {
     }
 }
 
-/// What the agent says.
+/// Message from the agent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum ToSupervisor {
     /// Run a line; at a prompt only.
@@ -75,13 +75,13 @@ pub(super) enum ToSupervisor {
     Input(Vec<u8>),
     /// The terminal has this size now.
     Resize(PtySize),
-    /// What Ctrl-C does.
+    /// Same as Ctrl-C.
     Interrupt,
     /// End the shell, as the end of the orders does.
     End,
 }
 
-/// What the supervisor says.
+/// Message from the supervisor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FromSupervisor {
     /// Output of whatever writes to the terminal.
@@ -99,9 +99,9 @@ pub(super) enum FromSupervisor {
 pub(super) struct AtPrompt {
     pub(super) seq: u64,
     pub(super) status: i32,
-    /// What was typed and not read by the command.
+    /// Typed input that the command did not read.
     pub(super) unread: Vec<u8>,
-    /// As [`super::report::parse`] reads it; empty where there was none.
+    /// As [`super::report::parse`] reads it; empty if there was none.
     pub(super) report: Vec<u8>,
 }
 

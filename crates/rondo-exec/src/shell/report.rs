@@ -1,4 +1,4 @@
-//! What the shell says of itself before each prompt.
+//! Report of the shell before each prompt.
 //!
 //! Fields that end with NUL: `s:NONCE:SEQ:STATUS`, the directory, the jobs, the exported variables,
 //! `e:NONCE`. Bash gives the jobs as process groups and the variables as the one field that
@@ -20,7 +20,7 @@ pub(super) struct Report {
     pub(super) directory: PathBuf,
     /// The process groups of its jobs.
     pub(super) jobs: Vec<i32>,
-    /// The exported variables; `None` where they are past the bound.
+    /// The exported variables; `None` if they are past the bound.
     pub(super) environment: Option<Variables>,
 }
 
@@ -63,7 +63,7 @@ fn jobs(field: &[u8]) -> Vec<i32> {
         .collect()
 }
 
-/// The hooks' own names are there where the user has everything exported (`set -a`).
+/// The hooks' own names are there if the user has everything exported (`set -a`).
 fn variables(fields: &[&[u8]]) -> Variables {
     let found: BTreeMap<_, _> = match fields {
         [one] if !is_variable(one) => declarations(one),

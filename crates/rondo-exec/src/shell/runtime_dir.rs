@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-/// What the name of each such directory begins with; the supervisor's process id follows.
+/// Prefix of the name of each such directory; the supervisor's process id follows.
 const NAME: &str = "shell-";
 const BASH_HOOK: &str = include_str!("hook.bash");
 const ZSH_HOOK: &str = include_str!("hook.zsh");
@@ -21,7 +21,7 @@ const NONCE_BYTES: usize = 16;
 /// The directory, removed with it.
 pub(super) struct RuntimeDir {
     path: PathBuf,
-    /// What no other process knows.
+    /// Secret of this shell that no other process knows.
     pub(super) nonce: String,
     /// Lines on their way to the shell.
     pub(super) line: OwnedFd,

@@ -16,8 +16,8 @@ use std::os::fd::OwnedFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-/// What bash is made to read at its prompt. `&& :` keeps `set -e` and traps out of it, and what `set
-/// -x` says of it is not wanted.
+/// Input that bash reads at its prompt. `&& :` keeps `set -e` and traps out of it, and its output under `set -x` is
+/// not wanted.
 const BASH_TRIGGER: &[u8] =
     b" { __rondo_read && :; } 2> /dev/null; \\builtin eval \"$__rondo_line\"\n";
 const ZSH_TRIGGER: &[u8] =
@@ -30,13 +30,13 @@ const UNSENT_BYTES_MAX: usize = 256 << 10;
 /// The bound on input that the shell has not taken, in bytes; orders are not read beyond it.
 const TYPED_BYTES_MAX: usize = 64 << 10;
 /// How long the end of a command waits for its prompt, which comes after the shell's word on jobs.
-/// The prompt is not seen where the user has sent the shell's own messages elsewhere.
+/// The prompt is not seen if the user has sent the shell's own messages elsewhere.
 const PROMPT_MAX: Duration = Duration::from_millis(250);
 /// How long output of what stays is taken once the shell has ended.
 const DRAIN_MAX: Duration = Duration::from_millis(250);
 /// Stands for the exit code of a shell whose end was not seen.
 const LOST_CODE: i32 = 255;
-/// How often the processes that are to end are looked for.
+/// How often the processes that must end are looked for.
 const ENDING_EVERY: Duration = Duration::from_millis(10);
 
 /// A shell's supervisor.
@@ -150,12 +150,12 @@ enum Phase {
 
 struct Server {
     scanner: Scanner,
-    /// Whether the shell has what was given.
+    /// Set once the shell has read its input.
     is_read: bool,
-    /// Whether we have the terminal hide what is typed.
+    /// Set if the terminal hides typed input for us.
     is_echo_off: bool,
     runtime_dir: RuntimeDir,
-    /// What makes the shell read its next line.
+    /// Input that makes the shell read its next line.
     trigger: &'static [u8],
     family: Family,
     leader: Pid,
@@ -167,21 +167,21 @@ struct Server {
     frames: Frames,
     unsent: Vec<u8>,
     typed: Vec<u8>,
-    /// What came before the command had begun.
+    /// Output from before the command had begun.
     early: Vec<u8>,
     line: Vec<u8>,
-    /// The line that the shell is to read next, as it goes to it.
+    /// The next line for the shell, as it is sent.
     given: Vec<u8>,
     report: Vec<u8>,
     phase: Phase,
     jobs: Vec<i32>,
     prompt_at: Option<u64>,
-    /// What to say once the prompt has come.
+    /// Message to send once the prompt has come.
     at_prompt: Option<AtPrompt>,
     exit: Option<Exit>,
 }
 
-/// What a file descriptor is good for.
+/// Use of a file descriptor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source {
     Reaped,
@@ -194,7 +194,7 @@ enum Source {
 
 impl Server {
     fn run(mut self) -> io::Result<()> {
-        // What came with the specification.
+        // Obeys the orders that came with the specification.
         self.obey_all();
         while self.exit.is_none() && self.orders.is_some() && self.news.is_some() {
             for (source, flags) in self.wait()? {
@@ -515,7 +515,7 @@ impl Server {
         }
     }
 
-    /// Ends what is to end, and says how the shell ended.
+    /// Ends the remaining processes, and says how the shell ended.
     fn end(mut self) -> io::Result<()> {
         let mut ending = Ending::new(self.leader, self.exit.is_some(), self.master.as_ref());
         let mut drained_by = Instant::now() + DRAIN_MAX;
@@ -595,7 +595,7 @@ fn give(to: &OwnedFd, bytes: &mut Vec<u8>) {
     give_or_lose(to, bytes);
 }
 
-/// Writes what fits now and returns false where no reader is left.
+/// Writes what fits now and returns false if no reader is left.
 fn give_or_lose(to: &OwnedFd, bytes: &mut Vec<u8>) -> bool {
     while !bytes.is_empty() {
         match rustix::io::write(to, bytes) {

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 /// How many orders wait for a supervisor that does not read them.
 const ORDERS_MAX: usize = 64;
 const READ_BYTES: usize = 16 << 10;
-/// The bound on what the start files write, in bytes.
+/// The bound on the output of the start files, in bytes.
 const GREETING_BYTES_MAX: usize = 64 << 10;
 
 const _: () =
@@ -36,7 +36,7 @@ pub(super) struct Session {
     orders: mpsc::Sender<Vec<u8>>,
     seq: u64,
     at_start: Option<Report>,
-    /// What was written while no command ran.
+    /// Output while no command ran.
     pub(super) greeting: Vec<u8>,
 }
 
@@ -160,7 +160,7 @@ impl Session {
     }
 }
 
-/// Notes where a shell is.
+/// Records the directory of a shell.
 pub(super) fn set(workdir: &Workdir, report: &Report) {
     workdir.set_directory(&report.directory);
     if let Some(environment) = &report.environment {
@@ -205,7 +205,7 @@ async fn write_orders(mut to: pipe::Sender, mut queue: mpsc::Receiver<Vec<u8>>) 
 fn garbled() -> ShellError {
     ShellError::Lost(io::Error::new(
         io::ErrorKind::InvalidData,
-        "the supervisor spoke out of turn",
+        "the supervisor sent an unexpected message",
     ))
 }
 

@@ -1,4 +1,4 @@
-//! What a shell is started with.
+//! Start parameters of a shell.
 
 use super::program::ShellProgram;
 use rondo_core::redact::Secrets;
@@ -11,13 +11,13 @@ use std::time::Duration;
 /// A shell to keep.
 #[derive(Debug, Clone)]
 pub struct ShellSettings {
-    /// What is started as supervisor.
+    /// Program to start as supervisor.
     pub supervisor: SupervisorCommand,
     /// The shell.
     pub program: ShellProgram,
-    /// Where the shell starts, and what follows it: set after each command.
+    /// Initial directory of the shell, and a mirror of its state: set after each command.
     pub workdir: Workdir,
-    /// Where its pipes are kept while it lives; must exist, and should be the user's alone.
+    /// Directory of its pipes while it lives; must exist, and should be private to the user.
     pub state_dir: PathBuf,
     /// Variables that are added to the environment of this process, or taken from it (`None`).
     pub environment: Vec<(OsString, Option<OsString>)>,
@@ -25,7 +25,7 @@ pub struct ShellSettings {
     pub size: PtySize,
     /// The bound on the copy of a command's output, in bytes: its beginning and its end.
     pub captured_bytes_max: usize,
-    /// What that copy holds nothing of, until [`Shell::set_secrets`](super::Shell::set_secrets) says otherwise.
+    /// Secrets to remove from that copy, until [`Shell::set_secrets`](super::Shell::set_secrets) replaces them.
     pub secrets: Secrets,
     /// How long its start files may take.
     pub start_timeout: Duration,

@@ -1,4 +1,4 @@
-//! What a shell and the stream of its command share.
+//! State shared between a shell and the stream of its command.
 
 use super::error::ShellError;
 use super::protocol::{FromSupervisor, Spec, ToSupervisor};
@@ -31,7 +31,7 @@ pub(super) struct Shared {
     pub(super) secrets: Secrets,
 }
 
-/// What one command at a time has to itself.
+/// State of the one command that may run at a time.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     pub(super) session: Option<Session>,
@@ -120,7 +120,7 @@ fn nearest(directory: &Path) -> PathBuf {
     there.map_or_else(|| PathBuf::from("/"), PathBuf::from)
 }
 
-/// Ends a command without a follower; its shell is given up where that does not end it.
+/// Ends a command without a follower; its shell is given up if that does not end it.
 pub(super) async fn settle(slot: &mut Slot) {
     let (Some(seq), Some(session)) = (slot.abandoned.take(), slot.session.as_mut()) else {
         return;

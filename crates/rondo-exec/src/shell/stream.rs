@@ -1,4 +1,4 @@
-//! What happens between the start and the end of a line.
+//! Events between the start and the end of a line.
 
 use super::error::ShellError;
 use super::protocol::{AtPrompt, Exit, FromSupervisor, ToSupervisor};
@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tokio::sync::{OwnedMutexGuard, mpsc};
 
-/// What happens while a command runs.
+/// Event of a running command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ShellEvent {
     /// The shell had ended; this one is new, and what was set in the old one is gone. Always first.
@@ -26,13 +26,13 @@ pub enum ShellEvent {
 /// How a command ended, and where it left the shell.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandEnd {
-    /// The exit code as the shell has it: 128 and the signal's number where one ended the command.
+    /// The exit code as the shell has it: 128 and the signal's number if one ended the command.
     pub exit_code: i32,
-    /// Set where the shell itself ended; the next line starts another.
+    /// Set if the shell itself ended; the next line starts another.
     pub shell_end: Option<ShellEnd>,
-    /// Where the shell is now; where the next one starts if it ended.
+    /// Current directory of the shell; the start directory of the next one if it ended.
     pub directory: PathBuf,
-    /// What it exports; `None` before the first prompt of a shell, and past 2 MiB.
+    /// Exported variables; `None` before the first prompt of a shell, and past 2 MiB.
     pub environment: Option<Variables>,
     /// The output as text: without escape sequences, and of more than
     /// [`super::ShellSettings::captured_bytes_max`] its beginning and its end. It holds none of
@@ -40,9 +40,9 @@ pub struct CommandEnd {
     pub captured: String,
     /// How many bytes of the output `captured` lacks.
     pub omitted_bytes: u64,
-    /// Whether it used the whole screen, as editors and pagers do; `captured` has nothing of what was drawn there.
+    /// Set if it used the whole screen, as editors and pagers do; `captured` has nothing of what was drawn there.
     pub used_whole_screen: bool,
-    /// What was typed and not read: the beginning of what the user wants to say next.
+    /// Typed input that was not read: the beginning of the user's next line.
     pub unread_input: Vec<u8>,
 }
 
@@ -55,7 +55,7 @@ pub struct ShellEnd {
 
 /// A command that runs.
 ///
-/// Must be read to its end for the command to go on. Dropped before, it interrupts the command.
+/// Must be read to its end for the command to continue. Dropped before, it interrupts the command.
 #[derive(Debug)]
 pub struct CommandStream {
     common: Arc<Common>,
@@ -68,7 +68,7 @@ pub struct CommandStream {
 }
 
 /// The way to a running command for what the user does. Copies may outlive the command; then
-/// nothing comes of them.
+/// they have no effect.
 #[derive(Debug, Clone)]
 pub struct Keyboard {
     orders: mpsc::Sender<Vec<u8>>,
@@ -79,7 +79,7 @@ impl Keyboard {
     const PIECE_BYTES_MAX: usize = 4 << 10;
 
     /// Types bytes for the program in the foreground; a control character does what it does on the
-    /// user's own terminal. What comes when no command runs is dropped.
+    /// user's own terminal. Output that comes when no command runs is dropped.
     ///
     /// # Cancel safety
     /// Cancel safe, but of a long input only the first part may have been typed.
@@ -145,7 +145,7 @@ impl CommandStream {
 
     /// Waits for what happens next; `None` after the end.
     ///
-    /// What was written before the command, by start files or by jobs, comes first and is not
+    /// Output from before the command, of start files or of jobs, comes first and is not
     /// captured.
     ///
     /// # Errors

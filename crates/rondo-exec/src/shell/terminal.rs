@@ -14,12 +14,12 @@ use tokio::sync::mpsc;
 /// How many reads of the keyboard wait for the shell.
 const KEYS_MAX: usize = 16;
 
-/// Where the user sits.
+/// Terminal of the user.
 #[derive(Debug, Clone, Copy)]
 pub struct Terminal<'a> {
-    /// What they type; a terminal.
+    /// Input of the user; a terminal.
     pub input: BorrowedFd<'a>,
-    /// What they see.
+    /// Output to the user.
     pub output: BorrowedFd<'a>,
 }
 
@@ -39,7 +39,7 @@ pub enum RelayError {
 ///
 /// The terminal is set to pass everything on meanwhile, and set back as it was before this returns
 /// or is dropped. What was typed and read but not passed on is in [`CommandEnd::unread_input`].
-/// `told` hears of a restarted shell before its output.
+/// `told` is called for a restarted shell before its output.
 ///
 /// # Errors
 /// When the terminal or the shell is lost.

@@ -1,4 +1,4 @@
-//! What the operating system does for a shell: its terminal, its pipes, its session.
+//! Services of the operating system for a shell: its terminal, its pipes, its session.
 
 use rondo_launch::PtySize;
 use rondo_launch::unix::{self, Pty};
@@ -144,7 +144,7 @@ fn with_raw_input(slave: &OwnedFd, before: &Termios) -> io::Result<Vec<u8>> {
     Ok(unread)
 }
 
-/// What a shell leaves, and what of it is to stay.
+/// Processes that a shell leaves, and the ones to keep.
 pub(super) struct Leavings<'a> {
     pub(super) leader: Pid,
     /// Process groups that were jobs at the last prompt.
@@ -165,7 +165,7 @@ pub(super) fn hang_up(leader: Pid, master: &OwnedFd) {
 
 /// Signals everything of the shell's session that is not to stay; returns whether there was any.
 ///
-/// What has left the session stays, and so does what the user has disowned: a process that began
+/// Processes outside of the session stay, and so do those that the user has disowned: a process that began
 /// before the last prompt and was no job at it.
 #[cfg(target_os = "linux")]
 pub(super) fn signal_leavings(leavings: &Leavings<'_>, signal: Signal) -> bool {
@@ -252,7 +252,7 @@ pub(super) fn size_of(terminal: &OwnedFd) -> Option<PtySize> {
     })
 }
 
-/// Writes everything, also where the descriptor does not wait.
+/// Writes everything, also if the descriptor does not wait.
 pub(super) fn write_all(to: &OwnedFd, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match rustix::io::write(to, bytes) {

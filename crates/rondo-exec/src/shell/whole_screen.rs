@@ -3,7 +3,7 @@
 
 /// The modes that switch to the other screen, as xterm has them.
 const MODES: [&[u8]; 3] = [b"47", b"1047", b"1049"];
-/// The bytes of a sequence that sets or resets modes; a longer one is none of these.
+/// The bytes of a sequence that sets or resets modes; a longer one is not such a sequence.
 const SEQUENCE_BYTES_MAX: usize = 64;
 /// How such a sequence begins.
 const INTRODUCER: &[u8] = b"\x1b[?";
@@ -11,7 +11,7 @@ const INTRODUCER: &[u8] = b"\x1b[?";
 /// Passes on output but for what is drawn on the other screen.
 #[derive(Debug, Default)]
 pub(super) struct WholeScreen {
-    /// Whether the other screen is shown.
+    /// Set while the other screen is shown.
     is_on: bool,
     was_used: bool,
     /// The beginning of a sequence that may switch.
@@ -33,7 +33,7 @@ impl WholeScreen {
         kept
     }
 
-    /// Returns what was held back at the end of the output.
+    /// Returns the bytes that were held back, at the end of the output.
     pub(super) fn finish(&mut self) -> Vec<u8> {
         let mut kept = Vec::new();
         self.let_go(&mut kept);

@@ -157,12 +157,12 @@ fn a_stopped_supervisor_ends_its_command_in_time_though_its_agent_is_gone() {
     assert_eq!(survivors(&mark), [""; 0]);
 }
 
-/// Has keepers refuse, so that each call has a supervisor that was started for it.
+/// Makes keepers refuse, so that each call has a supervisor that was started for it.
 pub(crate) fn without_keeper(fixture: &mut Fixture) {
     after(fixture, "if [ \"$2\" = keeper ]; then exit 1; fi");
 }
 
-/// Has a shell run before supervisors.
+/// Runs a shell before supervisors.
 pub(crate) fn after(fixture: &mut Fixture, first: &str) {
     let script = fixture.path().join("first");
     let text = format!(
@@ -198,7 +198,7 @@ async fn a_supervisor_that_never_is_ready_is_given_up() {
     wait_until(|| survivors(&mark).is_empty());
 }
 
-/// Has supervisors write no files longer than so many blocks of 1,024 bytes.
+/// Limits the files that supervisors write to so many blocks of 1,024 bytes.
 fn limited(fixture: &mut Fixture, blocks: u32) {
     after(fixture, &format!("ulimit -f {blocks}"));
 }

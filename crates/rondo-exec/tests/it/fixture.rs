@@ -9,13 +9,13 @@ use std::time::Duration;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
-/// How long a command may run where its timeout is not what is tested: no slow machine reaches it.
+/// How long a command may run if its timeout is not what is tested: no slow machine reaches it.
 pub(crate) const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A timeout that is reached, but not before a slow machine has started the command.
 pub(crate) const LONG_ENOUGH_SECONDS: u64 = 3;
 
-/// Live output that is kept, in bytes: a gigabyte of it is nobody's to compare.
+/// Live output that is kept, in bytes: a gigabyte of it would be useless.
 const LIVE_BYTES_MAX: usize = 1 << 20;
 
 /// A directory to work in, one for state, and a tool over both.

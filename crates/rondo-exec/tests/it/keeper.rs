@@ -239,7 +239,7 @@ async fn where_no_keeper_can_be_each_call_has_a_supervisor_started_for_it() {
     for _ in 0..4 {
         assert_eq!(fixture.stdout(&show).await, own);
     }
-    // It is not tried for ever.
+    // It is not tried forever.
     let tried = || std::fs::read_to_string(fixture.path().join("tried")).unwrap();
     assert!(tried().lines().count() <= 3, "{}", tried());
 }
@@ -290,7 +290,7 @@ async fn nothing_that_the_agent_or_another_call_has_open_is_open_in_a_command() 
     };
     let (told, ()) = tokio::join!(fixture.run("echo up; cat gate"), looking);
     assert_eq!(told["exitCode"], 0);
-    // So it is where the supervisor is started for the call.
+    // So it is if the supervisor is started for the call.
     without_keeper(&mut fixture);
     let told = fixture.stdout(show).await;
     assert_eq!(told.lines().count(), 3, "{told}");

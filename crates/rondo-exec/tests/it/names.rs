@@ -1,4 +1,4 @@
-//! Names of files and directories that are no text.
+//! Names of files and directories that are not text.
 
 use crate::fixture::{Fixture, result};
 use crate::sandbox::{is_enforced, spec};
@@ -68,7 +68,7 @@ async fn a_command_in_the_sandbox_has_its_result_beside_names_that_are_no_text()
         !shown.contains("a key") && shown.ends_with("over\n"),
         "{told}"
     );
-    // The same where the directory is what the command works in.
+    // The same if the directory is what the command works in.
     let options = ExecOptions {
         directory: directory.clone(),
         sandbox: Some(rondo_sandbox::SandboxSpec {

@@ -15,7 +15,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::unix::pipe;
 
-/// Names the directory in which a test is an agent that is to be killed.
+/// Names the directory in which a test is an agent that will be killed.
 const AGENT_IN: &str = "RONDO_TEST_AGENT_IN";
 
 fn spec(directory: &Path, script: &str) -> PipedSpec {

@@ -1,4 +1,4 @@
-//! Programs that want somebody to type, whom no command has.
+//! Programs that want a user to type, whom no command has.
 
 use crate::fixture::{Fixture, failure};
 use crate::sandbox::{is_enforced, spec};
@@ -29,8 +29,7 @@ async fn a_program_that_reads_a_line_from_the_terminal_gets_the_end_of_input_and
     assert_eq!(result["stdout"], "Password: got [] 1\n");
     assert_eq!(
         result["note"],
-        "`bash` waited for input on the terminal, after the line `Password:`, where nobody types, and was given the end of \
-         input. Pass what it asks for as an option, a file or a variable"
+        "`bash` waited for input on the terminal, after the line `Password:`, which has no user, and was given the end of input. Pass the input as an option, a file or a variable"
     );
 }
 
@@ -53,7 +52,7 @@ async fn programs_that_ask_for_passwords_fail_at_once() {
     assert!(note.contains("`Secret word:`"), "{note}");
 }
 
-/// What a program that runs as another user waits for, the kernel does not tell.
+/// The kernel does not tell the input state of a program that runs as another user.
 #[tokio::test]
 async fn sudo_fails_at_once_where_it_asks_an_ordinary_user() {
     let has_sudo = std::path::Path::new("/usr/bin/sudo").exists();
@@ -64,7 +63,7 @@ async fn sudo_fails_at_once_where_it_asks_an_ordinary_user() {
     let result = asked(&fixture, "sudo -k; sudo id; echo after").await;
     let stdout = result["stdout"].as_str().unwrap();
     assert!(stdout.ends_with("after\n"), "{result}");
-    // Where no password is wanted, it does not ask.
+    // If no password is wanted, it does not ask.
     if stdout.contains("password") {
         let note = result["note"].as_str().unwrap();
         assert!(note.starts_with("`sudo` waited for input"), "{note}");
@@ -80,11 +79,11 @@ async fn pagers_and_editors_that_read_keys_are_ended_and_the_command_goes_on() {
         let stdout = result["stdout"].as_str().unwrap();
         assert!(stdout.ends_with("after\n"), "{program}: {result}");
         if program == "more" {
-            // It prints everything where it cannot read keys.
+            // It prints everything if it cannot read keys.
             continue;
         }
         let note = result["note"].as_str().unwrap();
-        let begin = format!("`{program}` waited for keys on the terminal");
+        let begin = format!("`{program}` waited for key presses on the terminal");
         assert!(
             note.starts_with(&begin) && note.contains("was ended"),
             "{note}"
@@ -159,7 +158,7 @@ async fn a_program_in_the_sandbox_that_asks_is_answered_too() {
         .collect();
     assert_eq!(
         begins,
-        ["`bash` waited for input", "`less` waited for keys"]
+        ["`bash` waited for input", "`less` waited for key presses"]
     );
 }
 

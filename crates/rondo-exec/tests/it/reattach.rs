@@ -1,4 +1,4 @@
-//! What becomes of commands whose agent was killed.
+//! Commands whose agent was killed.
 
 use crate::agent::{PATIENCE_MS, kill_agent_of, spec, wait_for_end, wait_until};
 use crate::deaths::FIND_GUARD;
@@ -117,7 +117,7 @@ async fn a_command_that_ends_between_the_question_and_the_call_is_not_run_again(
 #[tokio::test]
 async fn a_long_output_from_before_is_told_with_both_ends() {
     let fixture = Fixture::new();
-    // So much that most of it was read, and cut, before the command went on: a terminal holds 12 KiB.
+    // So much that most of it was read, and cut, before the command continued: a terminal holds 12 KiB.
     cut_off(&fixture, "seq 30000", "true");
     let next = Next::new(&fixture).await;
     assert_eq!(next.reconcile().await, Reconciled::Running);
@@ -231,7 +231,7 @@ async fn the_time_of_a_command_counts_from_its_first_start() {
     assert_eq!(survivors(&mark), [""; 0]);
 }
 
-/// With its guard gone nobody wakes the supervisor but the agent that comes next.
+/// With its guard gone, only the next agent wakes the supervisor.
 #[tokio::test]
 async fn a_command_that_was_found_again_ends_in_time_though_its_supervisor_is_stopped() {
     let fixture = Fixture::new();

@@ -1,4 +1,4 @@
-//! What becomes of known secrets in what commands print.
+//! Known secrets in the output of commands.
 
 use crate::fixture::{Fixture, result};
 use rondo_core::ports::{OutputSink, Tool};
@@ -75,7 +75,7 @@ async fn the_halves_of_a_secret_are_not_shown_although_the_command_waits_between
     assert_eq!(fixture.live(), "[redacted].\n");
 }
 
-/// The command goes on only because the question was shown, whose end may begin a secret.
+/// The command continues only because the question was shown, whose end may begin a secret.
 #[tokio::test]
 async fn a_question_that_ends_as_a_secret_begins_is_shown_while_the_command_waits() {
     let fixture = fixture();

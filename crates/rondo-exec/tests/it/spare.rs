@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The processes of a spare: its guard, its supervisor, and what becomes the command.
 type Spare = [Process; 3];
 
-/// Has a spare wait, and returns it.
+/// Prepares a waiting spare, and returns it.
 async fn spare(fixture: &Fixture, program: &Path) -> Spare {
     loop {
         // The first one is not known to have another follow.
@@ -33,7 +33,7 @@ async fn spare(fixture: &Fixture, program: &Path) -> Spare {
     }
 }
 
-/// Returns the only spare of the program's keeper, where it has no other process.
+/// Returns the only spare of the program's keeper, if it has no other process.
 fn found(program: &Path) -> Option<Spare> {
     let all = kept(program);
     if all.is_empty() {

@@ -108,7 +108,7 @@ fn gs_14_my_19_the_tools_are_offered_as_designed() {
             "type": "object",
             "properties": {
                 "command": { "type": "string", "description": "The shell command to execute" },
-                // What ours has beside the design's, and requires nobody to say.
+                // Fields that ours has beside the design's, all of them optional.
                 "working_directory": {
                     "type": "string",
                     "description": "Default: the current directory"

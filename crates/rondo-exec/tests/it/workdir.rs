@@ -1,4 +1,4 @@
-//! Commands and their judgement follow the user's shell.
+//! Commands and their judgment follow the user's shell.
 
 use crate::fixture::{Fixture, failure, result};
 use crate::shell::Kept;
@@ -77,7 +77,7 @@ async fn what_is_judged_is_judged_where_it_would_run() {
     std::fs::create_dir(inside.path().join("sub")).unwrap();
     std::fs::write(inside.path().join("x"), "").unwrap();
     let workdir = Workdir::new(inside.path().join("sub"));
-    // Not that of whoever runs the tests, which may name libraries.
+    // Not the environment of the tests' user, which may name libraries.
     workdir.set_environment(variables(&[("PATH", "/usr/bin:/bin")]));
     let mut options = GateOptions::new(AllowedDirs::new(inside.path(), &[]).unwrap());
     options.workdir = Some(workdir.clone());

@@ -133,7 +133,7 @@ fn endpoints_that_cannot_work_are_refused_with_the_reason() {
     let expected = "failed to read the certificate authorities in `/no/such.pem`";
     assert_eq!(error.to_string(), expected);
 
-    // Neither a pipe that nobody writes to nor one that never ends is waited for.
+    // Neither a pipe without a writer nor one that never ends is waited for.
     let pipe = std::path::PathBuf::from("/dev/zero");
     let error = refused(|endpoint| endpoint.network.ca_file = Some(pipe));
     let why = std::error::Error::source(&error).map(ToString::to_string);

@@ -221,7 +221,7 @@ async fn a_head_without_an_end_is_given_up() {
 #[tokio::test]
 async fn a_server_that_answers_before_it_read_the_request_is_heard() {
     let listener = Listener::start().await;
-    // More than the system takes of it while nobody reads.
+    // More than the system takes of it without a reader.
     let body = Bytes::from(vec![b'x'; 32 << 20]);
     let (transport, request) = (transport(), listener.request(Method::POST, body));
     let server = async {

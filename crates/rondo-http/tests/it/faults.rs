@@ -222,7 +222,7 @@ async fn a_request_is_never_sent_twice_for_a_kept_connection_that_ended() {
     }
 }
 
-/// Runs a request that is answered with these frames in chunks, all at once with what is no chunk.
+/// Runs a request that is answered with these frames in chunks, all at once with what is not a chunk.
 async fn run_garbled(frames: Vec<Bytes>) -> Run {
     let mut reply = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n".to_vec();
     for frame in frames {

@@ -41,7 +41,7 @@ async fn rest(stream: ModelStream) -> Vec<ModelEvent> {
     stream.map(Result::unwrap).collect().await
 }
 
-/// Returns what the request with this number, from 0, asked.
+/// Returns the text of the request with this number, from 0.
 async fn said(server: &Server, index: usize) -> String {
     let body = server.request(index).await.json();
     let messages = body.get("messages").and_then(Value::as_array).unwrap();

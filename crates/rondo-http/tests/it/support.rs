@@ -29,7 +29,7 @@ impl Default for Timers {
     }
 }
 
-/// What came of one request.
+/// Outcome of one request.
 #[derive(Debug)]
 pub(crate) struct Run {
     pub(crate) events: Vec<ModelEvent>,

@@ -1,5 +1,5 @@
-//! What a request that waits for its server holds, counted by the allocator. A test binary of its own with one test, as the
-//! count is of the whole process.
+//! Memory of a request that waits for its server, counted by the allocator. A test binary of its own with one test, as
+//! the count covers the whole process.
 
 use futures_util::StreamExt as _;
 use peak_alloc::PeakAlloc;

@@ -38,11 +38,11 @@ pub(super) struct Call {
     /// The values in the path, in order.
     pub(super) path: Vec<String>,
     pub(super) head: Parts,
-    /// Locked by nobody: it makes a call that is looked at from several threads possible, which a body alone is not.
+    /// Never locked: it makes a call that is looked at from several threads possible, which a body alone is not.
     body: Mutex<Body>,
 }
 
-/// Who sent a request.
+/// Sender of a request.
 #[derive(Debug, Clone)]
 pub(super) struct Caller {
     /// Their name, which is their id on this channel.
@@ -62,7 +62,7 @@ impl Call {
         }
     }
 
-    /// Returns who sent it, as the rows of the key have them now.
+    /// Returns the caller, as the rows of the key have them now.
     pub(super) async fn caller(&self, least: Role) -> Result<Caller, ApiError> {
         let key = bearer(&self.head.headers)?.hash();
         let connection = self.head.extensions.get::<Connection>();
@@ -84,7 +84,7 @@ impl Call {
             return Err(ApiError::later(message));
         }
         if role < least {
-            let message = format!("this takes the role `{least}`");
+            let message = format!("this requires the role `{least}`");
             return Err(ApiError::forbidden(message));
         }
         Ok(Caller { user, role, key })
@@ -117,7 +117,7 @@ impl Call {
         };
         let number = value.parse().ok().filter(|it| *it <= max);
         number.ok_or_else(|| {
-            ApiError::bad_request(format!("`{name}` is a whole number of at most {max}"))
+            ApiError::bad_request(format!("`{name}` must be a whole number of at most {max}"))
         })
     }
 
@@ -125,7 +125,7 @@ impl Call {
     pub(super) fn path_number(&self, index: usize) -> Result<u64, ApiError> {
         let value = self.path.get(index).and_then(|it| it.parse().ok());
         value.filter(|it| *it <= NUMBER_MAX).ok_or_else(|| {
-            let message = format!("the numbers in the path are whole and at most {NUMBER_MAX}");
+            let message = format!("the numbers in the path must be whole and at most {NUMBER_MAX}");
             ApiError::bad_request(message)
         })
     }
@@ -139,7 +139,7 @@ impl Call {
             return Err(ApiError::new(
                 StatusCode::UNSUPPORTED_MEDIA_TYPE,
                 "not_json",
-                "the body is JSON, with the header `Content-Type: application/json`",
+                "the body must be JSON, with the header `Content-Type: application/json`",
             ));
         }
         let body = self.body.into_inner();
@@ -156,7 +156,7 @@ impl Call {
             ))
         })?;
         let read = serde_json::from_slice(&body).map(|Object(value)| value);
-        read.map_err(|error| ApiError::bad_request(format!("the body cannot be taken: {error}")))
+        read.map_err(|error| ApiError::bad_request(format!("the body cannot be read: {error}")))
     }
 }
 
@@ -167,9 +167,9 @@ async fn read(body: Body, connection: &Connection) -> Result<Vec<u8>, ApiError> 
         BodyRefused::TooLong => ApiError::new(
             StatusCode::PAYLOAD_TOO_LARGE,
             "too_large",
-            format!("a body has at most {BODY_BYTES_MAX} bytes"),
+            format!("a body may have at most {BODY_BYTES_MAX} bytes"),
         ),
-        BodyRefused::Broken => ApiError::bad_request("the body did not arrive whole"),
+        BodyRefused::Broken => ApiError::bad_request("the body did not arrive in full"),
         BodyRefused::NoRoom => {
             ApiError::later("too much is being received with this key, or with those of others")
         }

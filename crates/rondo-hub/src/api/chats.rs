@@ -24,7 +24,7 @@ const LIST_MAX: u64 = 100;
 pub(super) struct Me {
     /// Their name.
     user: String,
-    /// What they may do: `guest`, `member` or `owner`.
+    /// Role of the user: `guest`, `member` or `owner`.
     role: String,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct ChatList {
 /// A chat in a list.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ChatEntry {
-    /// Its name.
+    /// Name of the chat.
     chat: String,
     /// When it began, in milliseconds since 1970.
     created_ms: u64,
@@ -49,7 +49,7 @@ struct ChatEntry {
 /// A chat.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct Chat {
-    /// Its name.
+    /// Name of the chat.
     chat: String,
     /// When it began, in milliseconds since 1970.
     created_ms: u64,
@@ -57,7 +57,7 @@ pub(super) struct Chat {
     latest: u64,
     /// The session that it talks to now, as `rondo session` knows it. `/new` begins another one.
     session: String,
-    /// What its turn waits for. How to answer is in the message of kind `question` that the chat was sent.
+    /// Open questions of its turn. The message of kind `question` in the chat says how to answer.
     questions: Vec<OpenQuestion>,
 }
 
@@ -66,9 +66,9 @@ pub(super) struct Chat {
 struct OpenQuestion {
     /// Its name in the session.
     id: String,
-    /// What is asked.
+    /// Text of the question.
     prompt: String,
-    /// When it expires and counts as denied, in milliseconds since 1970; absent where it never does.
+    /// When it expires and counts as denied, in milliseconds since 1970; absent if it never does.
     #[serde(skip_serializing_if = "Option::is_none")]
     expires_ms: Option<u64>,
 }
@@ -80,7 +80,7 @@ pub(super) struct MessageList {
     messages: Vec<Message>,
 }
 
-/// What was used.
+/// Sums of usage.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(super) struct UsageSums {
     /// Requests that models replied to.
@@ -182,8 +182,8 @@ pub(super) async fn usage(call: Call, caller: Caller) -> Result<Response, ApiErr
     Ok(Json(sums).into_response())
 }
 
-/// Returns what models used in all sessions of chats, also in those before the chats began anew, and in those that they
-/// started.
+/// Returns the usage of models in all sessions of chats, also in those before the chats started over, and in those that
+/// they started.
 async fn used(shared: &Shared, chats: HashSet<ChatKey>) -> Result<UsageSum, ApiError> {
     let core = shared.core()?;
     let first: HashSet<SessionId> = chats.iter().map(|it| it.session(0)).collect();

@@ -1,4 +1,4 @@
-//! What the API answers when it does not do what was asked.
+//! Error responses of the API.
 
 use axum::Json;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -12,7 +12,7 @@ pub(super) struct ApiError {
     pub(super) status: StatusCode,
     /// A word for programs.
     pub(super) code: &'static str,
-    /// What is wrong, and how to mend it, without secrets.
+    /// Problem and remedy, without secrets.
     pub(super) message: String,
     /// Seconds after which it can be tried again.
     pub(super) retry_after: Option<u32>,
@@ -25,7 +25,7 @@ pub(super) struct ErrorBody {
     error: ErrorDetail,
 }
 
-/// What is wrong.
+/// Details of the problem.
 #[derive(Debug, Serialize, JsonSchema)]
 struct ErrorDetail {
     /// A word for programs, such as `not_found`.

@@ -1,5 +1,5 @@
-//! What happens in a chat, as server-sent events: the updates of its session and the messages that it was sent, each with a
-//! place to go on from. Closing a stream stops nothing, and a slow listener holds nothing up.
+//! Events of a chat, as server-sent events: the updates of its session and the messages that it was sent, each with a
+//! place to resume from. Closing a stream stops nothing, and a slow listener holds nothing up.
 
 use super::Shared;
 use super::call::{Call, Caller};
@@ -34,7 +34,7 @@ const MESSAGES_AT_ONCE: usize = 8;
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum EventData<'a> {
-    /// What follows is of this session: at the beginning, and when the chat began anew.
+    /// Session of the following events: at the beginning, and when a new conversation was started.
     Session { session: &'a SessionId },
     /// Something happened in the session.
     Update { update: &'a Update },
@@ -42,7 +42,7 @@ enum EventData<'a> {
     Message { message: &'a Message },
 }
 
-/// Where a listener goes on: after a message of the chat, and after an update of a session.
+/// Position of a listener: after a message of the chat, and after an update of a session.
 #[derive(Debug, Clone, PartialEq)]
 struct Place {
     session: String,
@@ -81,11 +81,11 @@ struct Listener {
     chat: ChatKey,
     session: SessionId,
     updates: Subscription,
-    /// The number of the latest message that was told.
+    /// The number of the latest message that was sent.
     message: u64,
     /// Fires when there may be more messages.
     changes: watch::Receiver<u64>,
-    /// Events that are to be told.
+    /// Events to send.
     waiting: VecDeque<Bytes>,
     place: StreamPlace,
     _counted: OpenStream,
@@ -105,7 +105,7 @@ pub(super) async fn stream(call: Call, caller: Caller) -> Result<Response, ApiEr
     let (message, cursor) = match from {
         From::Start => (0, Cursor::START),
         From::Now => (row.latest, Cursor::START),
-        // The session that it is of may be another one by now, which is told from its beginning then.
+        // Its session may have changed by now, which shows at its beginning then.
         From::After(it) if it.session == session.id().as_str() => (it.message, it.cursor),
         From::After(it) => (it.message, Cursor::START),
     };
@@ -194,7 +194,7 @@ impl Listener {
         }
     }
 
-    /// Tells of messages that are new, and follows the chat where it began anew.
+    /// Sends new messages, and follows the chat if it started over.
     async fn read_messages(&mut self) -> Option<()> {
         let found = self
             .shared

@@ -1,7 +1,7 @@
-//! What a request must be before anything else is looked at: addressed to this hub, and not sent by a stranger's page.
+//! First checks of a request: it must be addressed to this hub, and not sent by a stranger's page.
 //!
 //! A page in a browser can send requests to a port of its own machine, and by a name that it rebinds it can even read
-//! the answers. So the `Host` must be one of ours, and where a browser says which page a request is from, that must be
+//! the answers. So the `Host` must be one of ours, and if a browser says which page a request is from, that must be
 //! ours, too. That a request comes from the same machine counts for nothing.
 
 use super::error::ApiError;

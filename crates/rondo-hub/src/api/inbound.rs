@@ -108,7 +108,7 @@ pub(super) struct NewAnswer {
 pub(super) struct Submitted {
     /// Its name: that of `Idempotency-Key`, or one that the hub chose.
     id: String,
-    /// Whether it came before under that name, and this time changed nothing.
+    /// Set if it came before under that name, and this time changed nothing.
     is_duplicate: bool,
 }
 
@@ -228,7 +228,7 @@ fn decoded(data: &str) -> Result<Vec<u8>, ApiError> {
 enum Name {
     /// The caller's, which may come again.
     Given(String),
-    /// One that nobody else has.
+    /// A unique one.
     New(String),
 }
 
@@ -298,7 +298,7 @@ async fn submit(
         .await
         .map_err(|error| match error {
             InboxError::Malformed { reason } => ApiError::bad_request(reason),
-            InboxError::Full => ApiError::too_many("too many messages wait in this chat", 5),
+            InboxError::Full => ApiError::too_many("too many messages are waiting in this chat", 5),
             InboxError::Later { reason } => ApiError::later(reason),
         })?;
     if taken == Taken::Dropped {

@@ -28,18 +28,18 @@ const HEAD_BYTES_MAX: usize = 32 << 10;
 /// Headers of a request.
 const HEADERS_MAX: usize = 64;
 
-/// What strangers can take of a hub at the most.
+/// Limits of the resources that strangers can take.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Limits {
     /// Connections at once.
     pub(super) connections: usize,
-    /// What of them each address and each key can take.
+    /// Bounds for each address and each key.
     pub(super) bounds: Bounds,
     /// How long a request's head may take, and how long a connection may be idle.
     pub(super) head: Duration,
     /// How long a peer may take nothing of what it is sent: until then that is held for it.
     pub(super) unread: Duration,
-    /// How long requests may go on once the hub stops.
+    /// How long requests may continue once the hub stops.
     pub(super) drain: Duration,
 }
 
@@ -97,7 +97,7 @@ impl Connection {
         }
     }
 
-    /// Notes that the request is over, and its body is not held any more.
+    /// Releases the place of the request, whose body is not held any more.
     fn release(&self) {
         if let Place::Key(known) = &mut *self.place() {
             known.release();
@@ -109,7 +109,7 @@ impl Connection {
     }
 }
 
-/// What all connections share.
+/// State that all connections share.
 pub(super) struct Server {
     pub(super) router: Router,
     pub(super) hosts: Hosts,
@@ -149,7 +149,7 @@ async fn answer(
     connection: Connection,
     stop: CancellationToken,
 ) {
-    // Deltas are small and are to be seen at once.
+    // Deltas are small and must be seen at once.
     let _ = stream.set_nodelay(true);
     let limits = server.limits;
     let service = service_fn(move |request: Request<Incoming>| {
@@ -201,7 +201,7 @@ async fn respond(
     response
 }
 
-/// Adds what every response says to browsers: do not guess what this is, do not run, frame or keep it.
+/// Adds the headers of every response that forbid browsers to guess its type, run, frame or keep it.
 fn finish_head(response: &mut Response) {
     let is_refused = matches!(
         response.status(),

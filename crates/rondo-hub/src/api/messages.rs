@@ -1,4 +1,4 @@
-//! What was delivered to the chats of the API: rows in the journal's file, which clients read when they want to.
+//! Messages delivered to the chats of the API: rows in the journal's file, which clients read when they want to.
 
 use crate::channel::{ChatKey, OutboxKind, Outgoing, OutgoingFile};
 use rondo_core::ports::{HostCommit, HostStore, MailboxError};
@@ -29,17 +29,17 @@ pub struct Message {
     pub id: u64,
     /// When it was sent, in milliseconds since 1970.
     pub at_ms: u64,
-    /// What kind of message it is.
+    /// Kind of message.
     pub kind: MessageKind,
     /// Its text, as Markdown.
     pub text: String,
-    /// How it can be answered; empty where it is no question.
+    /// How it can be answered; empty if it is not a question.
     pub choices: Vec<MessageChoice>,
     /// The names of the files that go with it, which `/files/0` and so on below the message return.
     pub files: Vec<String>,
 }
 
-/// What kind of message it is.
+/// Kind of message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageKind {
@@ -47,16 +47,16 @@ pub enum MessageKind {
     Final,
     /// A question that can be answered.
     Question,
-    /// What the agent sent in the middle of a turn.
+    /// Sent by the agent in the middle of a turn.
     Message,
-    /// What the hub itself says.
+    /// Sent by the hub itself.
     Notice,
 }
 
 /// One way to answer a question.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct MessageChoice {
-    /// What it is called, such as `Allow once`.
+    /// Label, such as `Allow once`.
     pub label: String,
     /// Names the question, to answer it with.
     pub token: String,
@@ -76,7 +76,7 @@ pub enum GivenAnswer {
         /// Why, which the model reads.
         reason: String,
     },
-    /// What was asked for.
+    /// Requested value.
     Value {
         /// The value.
         value: serde_json::Value,
@@ -111,7 +111,7 @@ struct MessageRow {
     files: Vec<OutgoingFile>,
 }
 
-/// What is kept of a chat.
+/// Stored row of a chat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct ChatRow {
     /// When it began.
@@ -142,7 +142,7 @@ impl Messages {
         self.changed.subscribe()
     }
 
-    /// Adds a message, and returns its number; `None` where it was added before.
+    /// Adds a message, and returns its number; `None` if it was added before.
     pub(super) async fn add(
         &self,
         sent: &Outgoing,
@@ -183,7 +183,7 @@ impl Messages {
         Ok(is_new.then_some(number))
     }
 
-    /// Notes a chat before its first message. Returns `false` where its user has too many.
+    /// Notes a chat before its first message. Returns `false` if its user has too many.
     pub(super) async fn begin_chat(
         &self,
         chat: &ChatKey,
@@ -290,7 +290,7 @@ fn pieces(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// What can be answered and what goes with it is with the last piece.
+/// Buttons and fields to answer with, and attachments, are in the last piece.
 fn piece(sent: &Outgoing, text: &str, is_last: bool, id: u64, now: TimeMs) -> MessageRow {
     let choices = sent.choices.iter().filter(|_| is_last);
     let choices = choices.map(|it| MessageChoice {

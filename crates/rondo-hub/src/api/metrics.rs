@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What the API counts of itself, since it started.
+/// Counts of the API since it started.
 #[derive(Debug, Default)]
 pub(super) struct Figures {
     /// Responses by the hundreds of their status, from 1xx on.
@@ -67,13 +67,13 @@ impl Figures {
         page.figure(
             "rondo_api_connections_refused_total",
             "counter",
-            "Connections without a valid key that were closed because others needed their places.",
+            "Connections without a valid key that were closed to make room for others.",
             count(&self.turned_away),
         );
         page.figure(
             "rondo_api_streams",
             "gauge",
-            "Event streams that are open.",
+            "Open event streams.",
             count(&self.streams),
         );
     }
@@ -81,54 +81,53 @@ impl Figures {
 
 fn write_hub(page: &mut Page, hub: Counted, running: usize) {
     for (name, help, value) in [
-        ("received", "Events that were taken.", hub.received),
-        ("duplicates", "Events that came again.", hub.duplicates),
-        ("denied", "Events whose sender may not do that.", hub.denied),
-        ("sent", "Messages that were delivered.", hub.sent),
+        ("received", "Accepted events.", hub.received),
+        ("duplicates", "Duplicate events.", hub.duplicates),
+        (
+            "denied",
+            "Events refused because of the sender's role.",
+            hub.denied,
+        ),
+        ("sent", "Delivered messages.", hub.sent),
         (
             "put_off",
-            "Attempts after which a message waits.",
+            "Attempts after which a message is still waiting.",
             hub.put_off,
         ),
-        ("given_up", "Messages that were given up.", hub.given_up),
+        ("given_up", "Messages given up on.", hub.given_up),
         (
             "resent",
-            "Messages that were sent again although they may have arrived.",
+            "Messages sent again although they may have arrived.",
             hub.resent,
         ),
         (
             "quarantined",
-            "Messages and turns that were put aside since they ended the hub.",
+            "Messages and turns quarantined because they crashed the hub.",
             hub.quarantined,
         ),
         (
             "set_aside",
-            "Events that could not be taken, while others could.",
+            "Events that were set aside because they could not be processed.",
             hub.set_aside,
         ),
     ] {
         let name = format!("rondo_hub_{name}_total");
         page.figure(&name, "counter", help, value);
     }
-    page.figure(
-        "rondo_hub_turns",
-        "gauge",
-        "Turns that run.",
-        running as u64,
-    );
+    page.figure("rondo_hub_turns", "gauge", "Running turns.", running as u64);
 }
 
 fn write_outbox(page: &mut Page, outbox: OutboxCounts) {
     page.figure(
         "rondo_outbox_open",
         "gauge",
-        "Messages that wait to be delivered.",
+        "Messages waiting to be delivered.",
         outbox.open,
     );
     page.figure(
         "rondo_outbox_failed",
         "gauge",
-        "Messages that were given up, among those remembered.",
+        "Messages given up on, among those remembered.",
         outbox.failed,
     );
     page.figure(
@@ -151,7 +150,7 @@ pub(super) fn of_channels(states: &BTreeMap<String, ChannelState>) -> String {
     page.figures(
         "rondo_channel_up",
         "gauge",
-        "Whether a channel receives.",
+        "1 if the channel receives messages, else 0.",
         &up,
     );
     page.0
@@ -164,7 +163,7 @@ pub(super) fn of_models(models: &ModelCounts) -> String {
     page.head(
         name,
         "histogram",
-        "Time from a request to a model to its whole reply.",
+        "Time from a model request to the complete reply.",
     );
     for (bound, count) in SECONDS.iter().zip(models.within) {
         page.value(name, &format!("_bucket{{le=\"{bound}\"}}"), count);
@@ -185,13 +184,13 @@ pub(super) fn of_models(models: &ModelCounts) -> String {
     page.figures(
         "rondo_model_errors_total",
         "counter",
-        "Requests to models that failed, by the kind of failure.",
+        "Failed model requests by kind of failure.",
         &errors,
     );
     page.figures(
         "rondo_model_tokens_total",
         "counter",
-        "Tokens of the replies of models; those read from a cache are part of the input.",
+        "Tokens reported by models; tokens read from a cache are part of the input.",
         &[
             ("{kind=\"input\"}", models.usage.input),
             ("{kind=\"cache_read\"}", models.usage.cache_read),

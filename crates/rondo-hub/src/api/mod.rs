@@ -4,8 +4,9 @@
 //! - [`Api`]: the channel. `listener` serves its connections, `places` bounds what each key takes, `guard` refuses what is not addressed to this hub or comes from
 //!   a stranger's page, `limiter` bounds how often keys are tried.
 //! - `routes`: the table of all routes, each a `route`; `openapi` describes them. `call`: a request and who sent it.
-//! - `chats`, `events`, `files`, `inbound`, `service`: what the routes do.
-//! - `messages`: what was delivered to the chats, as rows in the journal's file; `submissions`: what callers named there.
+//! - `chats`, `events`, `files`, `inbound`, `service`: the work of the routes.
+//! - `messages`: messages delivered to the chats, as rows in the journal's file; `submissions`: names that callers used
+//!   there.
 //! - `revoked`: ends streams of revoked keys.
 
 mod call;
@@ -60,14 +61,14 @@ use tokio_util::sync::CancellationToken;
 
 /// The channel's name.
 pub const NAME: &str = "api";
-/// The port that the API listens at where nothing else is configured, of loopback alone.
+/// The port that the API listens at if nothing else is configured, of loopback alone.
 pub const PORT: u16 = 7456;
 
 /// How the API listens: the table `[hub.channels.api]`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ApiOptions {
-    /// Whether there is an API at all.
+    /// Enables the API.
     pub enabled: bool,
     /// The address that it listens at. Anything but loopback takes a user with a key.
     pub listen: SocketAddr,
@@ -93,11 +94,11 @@ pub struct Api(Arc<Inner>);
 struct Inner {
     options: ApiOptions,
     parts: OnceLock<Parts>,
-    /// Where it listens, once it does.
+    /// Address of the listener, once it is known.
     address: watch::Sender<Option<SocketAddr>>,
 }
 
-/// What a running channel works with.
+/// Parts of a running channel.
 struct Parts {
     /// The hub has its channels, so they do not have it.
     core: Weak<Core>,
@@ -109,7 +110,7 @@ struct Parts {
     figures: Arc<Figures>,
 }
 
-/// What the routes work with.
+/// State that the routes share.
 struct Shared {
     api: Arc<Inner>,
     inbox: Inbox,
@@ -120,7 +121,7 @@ struct Shared {
 impl Inner {
     fn parts(&self) -> Result<&Parts, ChannelError> {
         self.parts.get().ok_or_else(|| ChannelError::Setup {
-            message: "the API belongs to no hub".to_owned(),
+            message: "the API is not attached to a hub".to_owned(),
         })
     }
 }
@@ -142,12 +143,12 @@ impl Parts {
 impl Shared {
     fn parts(&self) -> Result<&Parts, ApiError> {
         let parts = self.api.parts.get();
-        parts.ok_or_else(|| ApiError::later("the hub starts"))
+        parts.ok_or_else(|| ApiError::later("the hub is starting"))
     }
 
     fn core(&self) -> Result<Arc<Core>, ApiError> {
         let core = self.parts()?.core.upgrade();
-        core.ok_or_else(|| ApiError::later("the hub stops"))
+        core.ok_or_else(|| ApiError::later("the hub is stopping"))
     }
 
     /// Returns the session that a chat talks to now.
@@ -210,7 +211,7 @@ impl Api {
         Ok(())
     }
 
-    /// Refuses to listen where others reach it before anyone has a key, so that an address is not opened by mistake.
+    /// Refuses to listen if others reach it before anyone has a key, so that an address is not opened by mistake.
     async fn check_exposure(&self) -> Result<(), ChannelError> {
         let listen = self.0.options.listen;
         if guard::is_local(listen.ip()) {
@@ -222,8 +223,7 @@ impl Api {
             // It is tried again, so that a key may be added while the hub runs.
             true => Err(ChannelError::Failed {
                 message: format!(
-                    "the API would listen at {listen}, which others can reach, and nobody has a key: \
-                     `rondo users add NAME` adds one"
+                    "the API would listen at {listen}, which others can reach, and no user has a key: `rondo users add NAME` creates one"
                 ),
             }),
         }

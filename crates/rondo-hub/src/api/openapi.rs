@@ -148,18 +148,18 @@ fn responses(route: &Route, error: &Schema, generator: &mut SchemaGenerator) -> 
 
 fn meaning(status: u16) -> &'static str {
     match status {
-        400 => "The request makes no sense.",
-        401 => "There is no valid key.",
-        403 => "The user may not do that, or a page of another origin sent it.",
-        404 => "There is no such thing.",
-        408 => "The body took too long.",
-        409 => "There is too much of it already, or its `Idempotency-Key` named something else.",
+        400 => "The request is malformed.",
+        401 => "The key is missing or invalid.",
+        403 => "The user's role does not allow it, or a page of another origin sent it.",
+        404 => "Not found.",
+        408 => "The body took too long to arrive.",
+        409 => "A bound is reached, or the `Idempotency-Key` was used for something else.",
         413 => "The body is too large.",
         415 => "The body is not JSON.",
         421 => "The hub does not answer to that host.",
-        429 => "Too much is asked; `Retry-After` says when to ask again.",
+        429 => "Too many requests; `Retry-After` says when to retry.",
         500 => "The hub failed.",
-        503 => "Not now; `Retry-After` says when to ask again.",
-        _ => "It cannot be done.",
+        503 => "Unavailable; `Retry-After` says when to retry.",
+        _ => "The request failed.",
     }
 }

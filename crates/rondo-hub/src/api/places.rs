@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// What connections can take at the most.
+/// Bounds on the resources of connections.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bounds {
     /// Connections at once on which no valid key was shown yet.
@@ -99,7 +99,7 @@ impl Places {
 }
 
 impl KeyPlace {
-    /// Returns whether it is of this key, in this role.
+    /// Returns whether it belongs to this key, in this role.
     pub(super) fn is_of(&self, key: &KeyHash, is_owner: bool) -> bool {
         self.key == *key && self.is_owner == is_owner
     }
@@ -109,7 +109,7 @@ impl KeyPlace {
         self.body.add(bytes)
     }
 
-    /// Notes that nothing of the body is held any more.
+    /// Releases the bytes of the body.
     pub(super) fn release(&mut self) {
         self.body.release();
     }

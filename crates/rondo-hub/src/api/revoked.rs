@@ -1,4 +1,4 @@
-//! Ends what a user listens to once their key is revoked, be it by another process.
+//! Ends the streams of a user whose key is revoked, also if another process revokes it.
 
 use super::Parts;
 use crate::keys::KeyHash;
@@ -50,7 +50,7 @@ impl Drop for StreamPlace {
 }
 
 impl OpenKeys {
-    /// Returns a place for another stream; `None` where the key has as many as it may.
+    /// Returns a place for another stream; `None` if the key has as many as it may.
     pub(super) fn open(&self, key: &KeyHash) -> Option<StreamPlace> {
         let mut keys = self.keys();
         let streams = keys.entry(key.clone()).or_insert_with(|| Streams {
@@ -71,7 +71,7 @@ impl OpenKeys {
         })
     }
 
-    /// Looks for revoked keys for ever. Costs nothing while no stream is open.
+    /// Looks for revoked keys forever. Costs nothing while no stream is open.
     pub(super) async fn watch(&self, parts: &Parts) {
         loop {
             let open: Vec<_> = self.keys().keys().cloned().collect();

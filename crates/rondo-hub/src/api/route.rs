@@ -9,7 +9,7 @@ use axum::response::Response;
 use futures_util::future::BoxFuture;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 
-/// What a route answers.
+/// Result of a route.
 pub(super) type Answer = BoxFuture<'static, Result<Response, ApiError>>;
 
 /// A route.
@@ -19,7 +19,7 @@ pub(super) struct Route {
     pub(super) path: &'static str,
     /// Its name in the description.
     pub(super) name: &'static str,
-    /// What it does, in a sentence.
+    /// Summary, in a sentence.
     pub(super) summary: &'static str,
     pub(super) handler: Handler,
     pub(super) parameters: &'static [Parameter],
@@ -29,7 +29,7 @@ pub(super) struct Route {
     pub(super) errors: &'static [u16],
 }
 
-/// What answers, and who may ask. There is no handler that knows no caller but those that say so.
+/// Handler of a route, and its callers. Only handlers that say so accept requests without a caller.
 #[derive(Clone, Copy)]
 pub(super) enum Handler {
     /// Anyone may ask.
@@ -47,7 +47,7 @@ pub(super) struct Parameter {
     pub(super) schema: &'static str,
 }
 
-/// Where a parameter is.
+/// Location of a parameter.
 #[derive(Clone, Copy)]
 pub(super) enum ParameterPlace {
     Query,
@@ -57,16 +57,16 @@ pub(super) enum ParameterPlace {
 /// Makes the schema of a type.
 pub(super) type Shape = fn(&mut SchemaGenerator) -> Schema;
 
-/// What a route answers where all is well.
+/// Successful response of a route.
 pub(super) struct AnswerShape {
     pub(super) status: u16,
     pub(super) content_type: &'static str,
-    /// `None` where that is not JSON, or nothing.
+    /// `None` if that is not JSON, or nothing.
     pub(super) shape: Option<Shape>,
     pub(super) help: &'static str,
 }
 
-/// Returns what makes the schema of a type.
+/// Returns the function that makes the schema of a type.
 pub(super) fn shape<T: JsonSchema>() -> Shape {
     |generator| generator.subschema_for::<T>()
 }

@@ -20,37 +20,37 @@ use std::sync::Arc;
 const AFTER_NUMBER: Parameter = Parameter {
     name: "after",
     place: ParameterPlace::Query,
-    help: "Leaves out messages up to this number.",
+    help: "Skips messages up to this number.",
     schema: r#"{"type": "integer", "minimum": 0, "maximum": 9007199254740991}"#,
 };
 const AFTER_NAME: Parameter = Parameter {
     name: "after",
     place: ParameterPlace::Query,
-    help: "Leaves out chats up to this name.",
+    help: "Skips chats up to this name.",
     schema: r#"{"type": "string", "maxLength": 64}"#,
 };
 const LIMIT: Parameter = Parameter {
     name: "limit",
     place: ParameterPlace::Query,
-    help: "The bound on how many are returned.",
+    help: "Maximum number of items to return.",
     schema: r#"{"type": "integer", "minimum": 1, "maximum": 100, "default": 100}"#,
 };
 const KEY: Parameter = Parameter {
     name: "Idempotency-Key",
     place: ParameterPlace::Header,
-    help: "Names the submission within its chat: sent again under it, it counts once; something else under it is refused with 409.",
+    help: "Name of the submission within its chat: a repeated submission counts once, and a different one with the same name is refused with 409.",
     schema: r#"{"type": "string", "pattern": "^[A-Za-z0-9._:-]{1,100}$"}"#,
 };
 const LAST_EVENT: Parameter = Parameter {
     name: "Last-Event-ID",
     place: ParameterPlace::Header,
-    help: "The `id` of the last event that was handled: what followed it comes.",
+    help: "The `id` of the last handled event; the stream continues after it.",
     schema: r#"{"type": "string", "maxLength": 400}"#,
 };
 const EVENTS_FROM: Parameter = Parameter {
     name: "from",
     place: ParameterPlace::Query,
-    help: "Without `Last-Event-ID`: `start` for all that happened in the chat's session, `now` for what happens from now on.",
+    help: "Without `Last-Event-ID`: `start` for all events of the chat's session, `now` for new ones only.",
     schema: r#"{"enum": ["start", "now"], "default": "start"}"#,
 };
 
@@ -69,7 +69,7 @@ fn service_routes() -> Vec<Route> {
             method: Method::GET,
             path: "/healthz",
             name: "health",
-            summary: "Whether the process answers.",
+            summary: "Succeeds if the process responds.",
             handler: Handler::Open(|call| Box::pin(service::health(call))),
             parameters: &[],
             request: None,
@@ -80,7 +80,7 @@ fn service_routes() -> Vec<Route> {
             method: Method::GET,
             path: "/readyz",
             name: "readiness",
-            summary: "Whether messages can be taken: the journal can be read, every channel receives, and the hub does not stop.",
+            summary: "Succeeds if messages can be accepted: the journal is readable, every channel receives, and the hub is not stopping.",
             handler: Handler::Open(|call| Box::pin(service::readiness(call))),
             parameters: &[],
             request: None,
@@ -102,7 +102,7 @@ fn service_routes() -> Vec<Route> {
             method: Method::GET,
             path: "/metrics",
             name: "metrics",
-            summary: "The hub's figures, as Prometheus reads them.",
+            summary: "The hub's metrics in the Prometheus text format.",
             handler: Handler::Users(Role::Owner, |call, _| Box::pin(service::metrics(call))),
             parameters: &[],
             request: None,
@@ -118,7 +118,7 @@ fn user_routes() -> Vec<Route> {
             method: Method::GET,
             path: "/v1/me",
             name: "me",
-            summary: "Whose key this is.",
+            summary: "The user whose key this is.",
             handler: Handler::Users(Role::Guest, |call, caller| {
                 Box::pin(chats::me(call, caller))
             }),
@@ -131,7 +131,7 @@ fn user_routes() -> Vec<Route> {
             method: Method::GET,
             path: "/v1/usage",
             name: "usage",
-            summary: "What the models used in the caller's chats.",
+            summary: "Model usage of the caller's chats.",
             handler: Handler::Users(Role::Guest, |call, caller| {
                 Box::pin(chats::usage(call, caller))
             }),
@@ -162,7 +162,7 @@ fn chat_routes() -> Vec<Route> {
             method: Method::GET,
             path: "/v1/chats/{chat}",
             name: "get_chat",
-            summary: "A chat of the caller's: its session, and what that waits for.",
+            summary: "A chat of the caller: its session and open questions.",
             handler: Handler::Users(Role::Guest, |call, caller| {
                 Box::pin(chats::get(call, caller))
             }),
@@ -175,7 +175,7 @@ fn chat_routes() -> Vec<Route> {
             method: Method::GET,
             path: "/v1/chats/{chat}/messages",
             name: "list_messages",
-            summary: "What the chat was sent, the oldest first. The newest 1000 messages are kept.",
+            summary: "Messages sent to the chat, oldest first. The newest 1000 messages are kept.",
             handler: Handler::Users(Role::Guest, |call, caller| {
                 Box::pin(chats::messages(call, caller))
             }),
@@ -188,7 +188,7 @@ fn chat_routes() -> Vec<Route> {
             method: Method::GET,
             path: "/v1/chats/{chat}/messages/{message}/files/{file}",
             name: "get_file",
-            summary: "A file that goes with a message of the chat, by its place among them from 0.",
+            summary: "A file attached to a message of the chat, by its index from 0.",
             handler: Handler::Users(Role::Guest, |call, caller| {
                 Box::pin(files::get(call, caller))
             }),
@@ -201,7 +201,7 @@ fn chat_routes() -> Vec<Route> {
             method: Method::GET,
             path: "/v1/chats/{chat}/events",
             name: "stream_events",
-            summary: "What happens in the chat, as server-sent events: each has an `id` to go on from and JSON as `data`.",
+            summary: "Events of the chat as server-sent events: each has an `id` to resume from and JSON as `data`.",
             handler: Handler::Users(Role::Guest, |call, caller| {
                 Box::pin(events::stream(call, caller))
             }),
@@ -219,39 +219,39 @@ fn submission_routes() -> Vec<Route> {
             method: Method::POST,
             path: "/v1/chats/{chat}/messages",
             name: "send_message",
-            summary: "Sends a message to the agent; the chat begins with its first one. It is durable once this answers.",
+            summary: "Sends a message to the agent; the first message creates the chat. The message is durable once the response arrives.",
             handler: Handler::Users(Role::Guest, |call, caller| {
                 Box::pin(inbound::message(call, caller))
             }),
             parameters: &[KEY],
             request: Some(shape::<NewMessage>()),
-            answer: AnswerShape::json::<Submitted>(202, "It was taken, now or before."),
+            answer: AnswerShape::json::<Submitted>(202, "Accepted, now or earlier."),
             errors: &[408, 409, 413, 415],
         },
         Route {
             method: Method::POST,
             path: "/v1/chats/{chat}/answers",
             name: "answer_question",
-            summary: "Answers a question that the chat was sent.",
+            summary: "Answers a question that was sent to the chat.",
             handler: Handler::Users(Role::Guest, |call, caller| {
                 Box::pin(inbound::answer(call, caller))
             }),
             parameters: &[KEY],
             request: Some(shape::<NewAnswer>()),
-            answer: AnswerShape::json::<Submitted>(202, "It was taken, now or before."),
+            answer: AnswerShape::json::<Submitted>(202, "Accepted, now or earlier."),
             errors: &[404, 408, 409, 413, 415],
         },
         Route {
             method: Method::POST,
             path: "/v1/chats/{chat}/cancel",
             name: "cancel_turn",
-            summary: "Stops the turn that runs in the chat, as the command `/stop` does.",
+            summary: "Stops the running turn of the chat, as the command `/stop` does.",
             handler: Handler::Users(Role::Guest, |call, caller| {
                 Box::pin(inbound::cancel(call, caller))
             }),
             parameters: &[KEY],
             request: None,
-            answer: AnswerShape::json::<Submitted>(202, "It was taken, now or before."),
+            answer: AnswerShape::json::<Submitted>(202, "Accepted, now or earlier."),
             errors: &[404, 409],
         },
     ]
@@ -287,7 +287,7 @@ pub(super) fn router(shared: Arc<Shared>) -> Router {
 }
 
 fn values(params: Result<RawPathParams, RawPathParamsRejection>) -> Vec<String> {
-    // What is not UTF-8 is no name of anything.
+    // Bytes that are not UTF-8 are not a name of anything.
     params.map_or_else(
         |_| Vec::new(),
         |params| params.iter().map(|(_, value)| value.to_owned()).collect(),

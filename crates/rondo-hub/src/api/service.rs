@@ -26,15 +26,15 @@ pub(super) async fn health(_: Call) -> Result<Response, ApiError> {
 
 pub(super) async fn readiness(call: Call) -> Result<Response, ApiError> {
     if call.shared.stop.is_cancelled() {
-        return Err(ApiError::later("the hub stops"));
+        return Err(ApiError::later("the hub is stopping"));
     }
     let core = call.shared.core()?;
     let ready = core.try_storage().await;
     ready.map_err(ApiError::later)?;
     let states = core.states.all();
-    // Anybody may ask, so the reasons are for the log.
+    // Any client may ask, so the reasons are for the log.
     if let Some((name, _)) = states.iter().find(|(_, state)| state.failure.is_some()) {
-        let text = format!("the channel `{name}` receives nothing; the log says why");
+        let text = format!("the channel `{name}` is not receiving; the log says why");
         return Err(ApiError::later(text));
     }
     Ok(Json(Readiness { is_ready: true }).into_response())

@@ -1,5 +1,5 @@
-//! What callers named by `Idempotency-Key`, so that a name that comes again with something else is refused, instead of
-//! being taken for what came before.
+//! Submissions by their `Idempotency-Key`, so that a key that is reused for something else is refused, instead of
+//! being taken for the earlier submission.
 
 use super::error::ApiError;
 use super::messages::{chat_key, json, read};
@@ -26,7 +26,7 @@ pub(super) struct Submissions {
     writing: Mutex<()>,
 }
 
-/// What was submitted under a name.
+/// Submission under a name.
 #[derive(Serialize, Deserialize)]
 struct Named {
     name: String,
@@ -42,7 +42,7 @@ impl Submissions {
     }
 
     /// Binds a name to a body, durably and before the body is submitted: of two bodies that come at once under one
-    /// name, one is refused. Returns `false` where the name is bound to another body.
+    /// name, one is refused. Returns `false` if the name is bound to another body.
     pub(super) async fn bind(
         &self,
         chat: &ChatKey,
@@ -73,10 +73,10 @@ impl Submissions {
     }
 }
 
-/// Says that a name is taken.
+/// Returns the error for a name that is taken.
 pub(super) fn reused(name: &str) -> ApiError {
     let message = format!(
-        "`Idempotency-Key: {name}` named something else in this chat: take a new name for each submission"
+        "`Idempotency-Key: {name}` was used for something else in this chat: use a new key for each submission"
     );
     ApiError::new(StatusCode::CONFLICT, "key_reused", message)
 }

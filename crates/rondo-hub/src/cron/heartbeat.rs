@@ -1,5 +1,5 @@
-//! The heartbeat: from time to time the agent looks by itself at what `HEARTBEAT.md` says, in a light session of its own,
-//! and tells the owner only what needs them.
+//! The heartbeat: from time to time the agent checks by itself the tasks in `HEARTBEAT.md`, in a light session of its
+//! own, and tells the owner only what needs attention.
 
 use super::job::Runs;
 use super::runner::mail;
@@ -21,13 +21,13 @@ pub const HEARTBEAT_FILE: &str = "HEARTBEAT.md";
 pub const NOTHING: &str = "HEARTBEAT_OK";
 /// The shortest time between two beats.
 pub const EVERY_MIN: Duration = Duration::from_mins(5);
-/// Tokens a day, where the configuration does not say.
+/// Tokens a day, if the configuration does not say.
 pub const TOKENS_PER_DAY: u64 = 200_000;
 /// The table of how beats went.
 pub(crate) const TABLE: &str = "heartbeat";
 /// The longest pause after failures.
 const BACKOFF_MAX: Duration = Duration::from_hours(24);
-/// What the keys of its mail begin with.
+/// Prefix of the keys of its mail.
 const KEY: &str = "heartbeat:";
 
 /// The table `[hub.heartbeat]`.
@@ -36,15 +36,15 @@ const KEY: &str = "heartbeat:";
 pub struct HeartbeatConfig {
     /// How often: at least [`EVERY_MIN`].
     pub every: TimeSpan,
-    /// The private chat of an owner that is told, as `channel:chat`, such as `telegram:4711`.
+    /// The private chat of an owner that gets the reports, as `channel:chat`, such as `telegram:4711`.
     pub chat: String,
-    /// The hours in which it beats, such as `08:00-22:00`, by the clock of `zone`; always, where they are absent.
+    /// The hours in which it beats, such as `08:00-22:00`, by the clock of `zone`; always, if they are absent.
     #[serde(default)]
     pub hours: Option<String>,
     /// The IANA name of the time zone that `hours` are meant in.
     #[serde(default)]
     pub zone: Option<String>,
-    /// Tokens that it may use on a day in UTC; [`TOKENS_PER_DAY`] where they are absent.
+    /// Tokens that it may use on a day in UTC; [`TOKENS_PER_DAY`] if they are absent.
     #[serde(default)]
     pub tokens_per_day: Option<u64>,
 }
@@ -54,7 +54,7 @@ pub struct HeartbeatConfig {
 struct Hours {
     /// Minutes since midnight.
     from: u16,
-    /// Minutes since midnight; before `from` it is of the next day.
+    /// Minutes since midnight; before `from` it belongs to the next day.
     to: u16,
 }
 
@@ -62,7 +62,7 @@ impl HeartbeatConfig {
     /// Checks it.
     ///
     /// # Errors
-    /// Says what is wrong.
+    /// When a setting is invalid.
     pub fn check(&self) -> Result<()> {
         let checked = self.checked();
         checked.map_err(|why| {
@@ -95,7 +95,7 @@ impl HeartbeatConfig {
         }
     }
 
-    /// Returns the chat that is told.
+    /// Returns the chat that gets the reports.
     pub fn chat(&self) -> Option<ChatKey> {
         let (channel, chat_id) = self.chat.split_once(':')?;
         (!channel.is_empty() && !chat_id.is_empty()).then(|| ChatKey {
@@ -199,7 +199,7 @@ fn session(chat: &Chat, now: TimeMs) -> SessionId {
     SessionId::new(format!("{}+heartbeat{day}", chat.key.session(0)))
 }
 
-/// Begins a beat where one is due and there is something to look after.
+/// Begins a beat if one is due and there is something to look after.
 pub(super) async fn beat(core: &Core, now: TimeMs) -> std::result::Result<(), MailboxError> {
     let Some(config) = &core.heartbeat else {
         return Ok(());
@@ -259,7 +259,7 @@ fn is_due(config: &HeartbeatConfig, runs: &Runs, is_first: bool, now: TimeMs) ->
 fn prompt(text: &str, now: TimeMs) -> String {
     let at = rondo_runtime::service::local_time(now);
     format!(
-        "[{at}, heartbeat]\nNobody wrote: this is your own look at what is to be looked after. {HEARTBEAT_FILE} \
+        "[{at}, heartbeat]\nNo user wrote this: it is your periodic check of what needs attention. {HEARTBEAT_FILE} \
          says:\n\n{text}\n\nDo what is due by it. If there is nothing that the owner has to know now, answer {NOTHING} and \
          nothing else. Otherwise your answer goes to them: keep it short."
     )
@@ -338,7 +338,7 @@ mod tests {
         ));
         assert!(
             !is_due(&fine.begun(at("2026-11-25T21:00:00Z")), night),
-            "the one before is not over"
+            "the previous one has not ended"
         );
         let failed = ended(StopReason::Error, 0);
         assert!(!is_due(&failed, at("2026-11-25T21:59:59Z")) && is_due(&failed, night));

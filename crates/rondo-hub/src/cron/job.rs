@@ -19,50 +19,50 @@ pub const JOBS_MAX: usize = 500;
 pub const PROMPT_BYTES_MAX: usize = 8 << 10;
 /// Runs in a row that may fail before a job is paused.
 pub const FAILURES_MAX: u32 = 5;
-/// How late a run of [`Missed::Once`] may be, in minutes, where the job does not say: six hours.
+/// How late a run of [`Missed::Once`] may be, in minutes, if the job does not say: six hours.
 pub const GRACE_MINUTES: u32 = 6 * 60;
-/// What the keys of mail of jobs begin with.
+/// Prefix of the keys of mail of jobs.
 const KEY: &str = "cron:";
 /// Digits of a job's id.
 const ID_DIGITS: usize = 8;
 
-/// Timed work.
+/// Scheduled job.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Job {
-    /// Its id.
+    /// Id of the job.
     pub id: String,
-    /// What the agent is to do.
+    /// Prompt for the agent.
     pub prompt: String,
-    /// When.
+    /// Times of the runs.
     pub schedule: Schedule,
-    /// Where, for ever.
+    /// Chat of the job; it never changes.
     pub chat: ChatKey,
-    /// Who made it, as `channel:id`.
+    /// Creator of the job, as `channel:id`.
     pub actor: String,
-    /// Whether the conversation in which it was made held text from outside.
+    /// Set if the conversation in which it was made held text from outside.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_outside: bool,
     /// When it was made.
     pub created: TimeMs,
-    /// When it runs next; `None` where that is never.
+    /// When it runs next; `None` if that is never.
     pub next: Option<TimeMs>,
-    /// What happens to a run that was missed because the hub did not run.
+    /// Treatment of a run that was missed because the hub did not run.
     pub missed: Missed,
     /// How late a run may be, in minutes, so that it still counts.
     pub grace_minutes: u32,
     /// Tokens that its runs may use on a day in UTC; a day on which they have used as many sees no further run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens_per_day: Option<u64>,
-    /// Why it does not run; `None` where it does.
+    /// Why it does not run; `None` if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub paused: Option<String>,
 }
 
-/// What happens to a run that was missed.
+/// Treatment of a missed run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Missed {
-    /// Nothing.
+    /// Skips it.
     Skip,
     /// It runs late, within its grace: once, however many were missed.
     #[default]
@@ -103,7 +103,7 @@ pub(crate) fn job_of_key(key: &str) -> Option<&str> {
 pub struct Runs {
     /// The instant of the latest run.
     pub latest: TimeMs,
-    /// Whether that is over.
+    /// Set once that has ended.
     pub is_over: bool,
     /// Runs in a row that failed.
     pub failures: u32,
@@ -116,7 +116,7 @@ pub struct Runs {
 }
 
 impl Runs {
-    /// Reads them; none where it never ran.
+    /// Reads them; none if it never ran.
     ///
     /// # Errors
     /// When the storage fails.

@@ -1,4 +1,4 @@
-//! Timed work: jobs that people have set up in their chats, and the heartbeat.
+//! Scheduled jobs, which people set up in their chats, and the heartbeat.
 //!
 //! A job is a row. When it is due, one transaction submits its prompt to the chat's session, under a key of the job and the
 //! instant, and sets the next time; so an instant runs once, whichever processes look at it and wherever they end. The

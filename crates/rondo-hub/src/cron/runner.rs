@@ -28,7 +28,7 @@ impl Core {
         while !stop.is_cancelled() {
             let now = Clock::system().now();
             if let Err(error) = self.run_due(now).await {
-                tracing::error!(%error, "timed work was not looked at");
+                tracing::error!(%error, "failed to check for due jobs");
             }
             tokio::select! {
                 () = sleep(LOOK) => {}
@@ -51,7 +51,7 @@ impl Core {
         heartbeat::beat(self, now).await
     }
 
-    /// Does what is to be done for a job that is due. Returns whether it runs.
+    /// Handles a job that is due. Returns whether it runs.
     async fn run_job(&self, job: Job, now: TimeMs) -> Result<bool, MailboxError> {
         let Some(instant) = job.next else {
             return Ok(false);
@@ -88,16 +88,16 @@ impl Core {
         Ok(is_first)
     }
 
-    /// Returns the chat that a job runs in, or why it is to be paused.
+    /// Returns the chat that a job runs in, or the reason to pause it.
     async fn may_run(&self, job: &Job, runs: &Runs) -> Result<Result<Chat, String>, MailboxError> {
         let Some(actor) = self.users.actor(&job.actor).await? else {
-            return Ok(Err("who made it is no user any more".to_owned()));
+            return Ok(Err("its creator is no longer a user".to_owned()));
         };
         let Some(chat) = self.chats.find_open(&job.chat).await? else {
             return Ok(Err("its chat is gone".to_owned()));
         };
         if let Err(denied) = authorise(&actor, Action::Schedule, chat.kind) {
-            return Ok(Err(format!("{denied}, and who made it is not any more")));
+            return Ok(Err(format!("{denied}, which its creator no longer is")));
         }
         Ok(match runs.failures >= FAILURES_MAX {
             true => Err(format!("it failed {FAILURES_MAX} times in a row")),
@@ -106,7 +106,7 @@ impl Core {
     }
 
     async fn pause(&self, job: Job, why: String) -> Result<(), MailboxError> {
-        let text = format!("I paused the timed work `{}`: {why}.", job.id);
+        let text = format!("I paused the scheduled job `{}`: {why}.", job.id);
         let instant = job.next.unwrap_or_default();
         let paused = Job {
             paused: Some(why),
@@ -115,10 +115,10 @@ impl Core {
         self.note(&paused, instant, text, "paused").await
     }
 
-    /// Goes on to the next time, and says so once.
+    /// Moves to the next time, and says so once.
     async fn pass_over(&self, job: &Job, instant: TimeMs, why: &str) -> Result<(), MailboxError> {
         let text = format!(
-            "I did not run the timed work `{}` of {}: {why}.",
+            "I did not run the scheduled job `{}` of {}: {why}.",
             job.id,
             shown(instant)
         );
@@ -150,7 +150,7 @@ fn kept(job: &Job) -> HostRow {
     }
 }
 
-/// Returns why a run is passed over; `None` where it is to run.
+/// Returns why a run is skipped; `None` if it must run.
 fn not_now(job: &Job, runs: &Runs, instant: TimeMs, now: TimeMs) -> Option<String> {
     let late = now.0.saturating_sub(instant.0);
     let is_missed = u128::from(late) > ON_TIME.as_millis();
@@ -159,24 +159,24 @@ fn not_now(job: &Job, runs: &Runs, instant: TimeMs, now: TimeMs) -> Option<Strin
         return Some("I was not running at that time".to_owned());
     }
     if !runs.is_over && runs.latest != TimeMs::default() {
-        return Some("its run before is not over".to_owned());
+        return Some("its previous run has not ended".to_owned());
     }
     let used = runs.tokens_on(now);
     let is_spent = job.tokens_per_day.is_some_and(|most| used >= most);
-    is_spent.then(|| format!("it has used its tokens of today ({used})"))
+    is_spent.then(|| format!("it has used its tokens for today ({used})"))
 }
 
 fn prompt(job: &Job, instant: TimeMs) -> String {
     let at = rondo_runtime::service::local_time(instant);
     format!(
-        "[{at}, timed work `{}`, {}]\n{}",
+        "[{at}, scheduled job `{}`, {}]\n{}",
         job.id,
         job.schedule.in_words(),
         job.prompt
     )
 }
 
-/// Builds the mail that begins a turn of which nobody writes the message. `from_outside` is whether the conversation that
+/// Builds the mail that begins a turn without a message of a user. `from_outside` is whether the conversation that
 /// its text comes from holds text from outside.
 pub(crate) fn mail(
     session: &SessionId,

@@ -22,7 +22,7 @@ const MINUTE_MS: u64 = 60_000;
 pub enum Schedule {
     /// Once.
     Once {
-        /// When.
+        /// Time of the run.
         at: TimeMs,
     },
     /// Again and again, counted from the job's creation.
@@ -45,7 +45,7 @@ impl Schedule {
     /// Builds a schedule of a single time: RFC 3339 with an offset, or the wall time of a zone.
     ///
     /// # Errors
-    /// Says what is wrong with it, or that it is past.
+    /// When the time or zone is invalid, or the time is past.
     pub fn once(at: &str, zone: Option<&str>, now: TimeMs) -> Result<Self, String> {
         let time = match at.parse::<Timestamp>() {
             Ok(time) => time,
@@ -89,7 +89,7 @@ impl Schedule {
     /// Builds a schedule from a cron expression in a zone.
     ///
     /// # Errors
-    /// Says what is wrong with them, that the expression never matches after `now`, or that it would run more often
+    /// When the expression or zone is invalid, the expression never matches after `now`, or it would run more often
     /// than every [`EVERY_MINUTES_MIN`] minutes.
     pub fn cron(expression: &str, zone: Option<&str>, now: TimeMs) -> Result<Self, String> {
         let schedule = Self::Cron {
@@ -112,11 +112,11 @@ impl Schedule {
         }
         match last {
             Some(_) => Ok(schedule),
-            None => Err(format!("`{expression}` never comes")),
+            None => Err(format!("`{expression}` never occurs")),
         }
     }
 
-    /// Returns the first time after `after`; `None` where there is none any more. `created` is when the job was made.
+    /// Returns the first time after `after`; `None` if there is none any more. `created` is when the job was made.
     ///
     /// # Errors
     /// When the expression or the zone is not known to this version.
@@ -330,7 +330,7 @@ mod tests {
         assert!(why(Schedule::cron("0 9 * * *", Some("CEST+1"), now)).contains("not a time zone"));
         assert!(why(Schedule::cron("* * * * *", berlin, now)).contains("more often than every 2"));
         assert!(why(Schedule::cron("0,1 9 * * *", berlin, now)).contains("more often"));
-        assert!(why(Schedule::cron("0 0 30 2 *", berlin, now)).contains("never comes"));
+        assert!(why(Schedule::cron("0 0 30 2 *", berlin, now)).contains("never occurs"));
         assert!(why(Schedule::cron("0 0 9 * * *", berlin, now)).contains("five fields"));
         assert!(why(Schedule::cron("hourly", berlin, now)).contains("five fields"));
         assert!(why(Schedule::once("2025-12-31T00:00:00Z", None, now)).contains("is past"));

@@ -1,4 +1,4 @@
-//! The tool `cron`: timed work.
+//! The tool `cron`: scheduled jobs.
 
 use super::{Failure, Scope, arguments, failed, invalid, outcome};
 use crate::cron::job::{
@@ -22,7 +22,7 @@ const GRACE_MINUTES_MAX: u32 = 7 * 24 * 60;
 const MEMBER_JOBS_MAX: usize = 20;
 const MEMBER_MINUTES_MIN: u32 = 15;
 
-/// Sets up, lists, pauses and removes timed work.
+/// Sets up, lists, pauses and removes scheduled jobs.
 pub(super) struct Cron(pub(super) Arc<Scope>);
 
 #[derive(Deserialize)]
@@ -53,7 +53,7 @@ impl Tool for Cron {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: "cron".to_owned(),
-            description: "Timed work: has you do something later or again and again, in this chat. `add` takes a `prompt` \
+            description: "Scheduled jobs: run a prompt later or repeatedly, in this chat. `add` takes a `prompt` \
                           and one of `at`, `every_minutes` and `cron`; `list`, and `remove`, `pause` and `resume` by `id`."
                 .to_owned(),
             parameters: parameters(),
@@ -73,14 +73,14 @@ fn parameters() -> Value {
         "type": "object",
         "properties": {
             "action": {"type": "string", "enum": ["add", "list", "remove", "pause", "resume"]},
-            "prompt": {"type": "string", "description": "What to do then, with all that has to be known."},
+            "prompt": {"type": "string", "description": "What to do, with everything needed to do it."},
             "at": {"type": "string", "description": "Once: `2026-03-01T09:00:00+01:00`, or `2026-03-01T09:00` with `zone`."},
-            "every_minutes": {"type": "integer", "minimum": 2, "description": "Every so many minutes from now on."},
+            "every_minutes": {"type": "integer", "minimum": 2, "description": "Run every this many minutes from now on."},
             "cron": {"type": "string", "description": "Minute, hour, day of the month, month, day of the week, such as `0 9 * * MON-FRI`; needs `zone`."},
             "zone": {"type": "string", "description": "The IANA name of the time zone, such as `Europe/Berlin`."},
-            "missed": {"type": "string", "enum": ["once", "skip"], "description": "What happens to a run that was missed: `once` (it runs late), or `skip`."},
-            "grace_minutes": {"type": "integer", "minimum": 1, "description": "How late it may run; 360 if left out."},
-            "tokens_per_day": {"type": "integer", "minimum": 1, "description": "A day on which its runs have used so many sees no further one."},
+            "missed": {"type": "string", "enum": ["once", "skip"], "description": "How to handle a missed run: `once` (run it late) or `skip`."},
+            "grace_minutes": {"type": "integer", "minimum": 1, "description": "How many minutes late it may run; default 360."},
+            "tokens_per_day": {"type": "integer", "minimum": 1, "description": "Tokens per day; once they are used, it does not run again that day."},
             "id": {"type": "string", "description": "For `remove`, `pause` and `resume`."},
         },
         "required": ["action"],
@@ -188,7 +188,7 @@ impl Cron {
         job.paused = None;
         job.next = job.schedule.next_after(job.created, now).map_err(failed)?;
         if job.next.is_none() {
-            return Err(failed("its time is past: add it anew"));
+            return Err(failed("its time is past: add it again"));
         }
         let core = self.0.core()?;
         let runs = Runs::of(&*core.store, id).await.map_err(failed)?;

@@ -52,7 +52,7 @@ impl Tool for SendMessage {
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "text": {"type": "string", "description": "Markdown. May be left out where there are files."},
+                    "text": {"type": "string", "description": "Markdown. May be left out if there are files."},
                     "files": {
                         "type": "array",
                         "items": {"type": "string"},
@@ -63,7 +63,7 @@ impl Tool for SendMessage {
                 },
             }),
             concurrency: Concurrency::Exclusive,
-            // What it sends is committed with its result: a call without one has sent nothing.
+            // Its message is committed with its result: a call without one has sent nothing.
             recovery: Recovery::Idempotent,
             ..ToolSpec::default()
         }

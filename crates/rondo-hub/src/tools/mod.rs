@@ -1,10 +1,10 @@
 //! The hub's own tools: they know the chat of their turn, and who speaks in it.
 //!
-//! Settings, users and policy are no tools: no turn can change what binds it.
+//! Settings, users and policy are not tools: no turn can change what binds it.
 //!
 //! # Layout
 //! - [`message`]: sends something to a chat in the middle of a turn. [`spawn`]: has work done beside the conversation.
-//! - [`cron`]: timed work. [`skills`]: makes, lists, reads and deletes skills.
+//! - [`cron`]: scheduled jobs. [`skills`]: makes, lists, reads and deletes skills.
 
 mod cron;
 mod message;
@@ -22,7 +22,7 @@ use rondo_runtime::service::Answers;
 use rondo_types::{SessionId, ToolErrorCode, ToolOutcome};
 use std::sync::{Arc, Weak};
 
-/// What the tools of a turn know, which share it.
+/// State that the tools of a turn share.
 pub(crate) struct Scope {
     pub(crate) core: Weak<Core>,
     pub(crate) session: SessionId,
@@ -69,7 +69,7 @@ pub(crate) fn of(scope: Scope) -> Vec<Arc<dyn Tool>> {
     tools
 }
 
-/// Returns what tells which calls only say something in the chat itself.
+/// Returns the test for calls that only write in the chat itself.
 pub(crate) fn answers(chat: &Chat) -> Answers {
     let chat = chat.key.clone();
     Answers::new(move |tool, arguments| {

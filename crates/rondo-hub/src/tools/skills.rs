@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 /// Skills that may be in a workspace, those that are switched off included.
 const SKILLS_MAX: usize = 200;
-/// What begins the name of the directory of a skill that is switched off.
+/// Prefix of the directory of a skill that is switched off.
 const OFF: char = '.';
 /// Digits of the hash that says which text the owner has seen.
 const HASH_DIGITS: usize = 8;
@@ -50,7 +50,7 @@ struct New {
 
 /// A skill that was made in a chat and is switched off.
 struct SkillChange {
-    /// Its text.
+    /// Text of the skill.
     text: String,
     /// The text of the skill that it replaces, if there is one.
     before: Option<String>,
@@ -134,8 +134,7 @@ impl Tool for CreateSkill {
             },
             "required": ["name", "description", "text"],
         });
-        let description = "Writes a skill: instructions for a task that comes again. It is switched off until the owner has \
-                           seen it and switches it on.";
+        let description = "Writes a skill: instructions for a recurring task. It stays switched off until the owner has seen it and switches it on.";
         spec("create_skill", description, parameters, Effects::Writes)
     }
 
@@ -248,7 +247,7 @@ fn read_on(workspace: &Path, name: &str) -> Result<String, String> {
     let known =
         || format!("there is no skill `{name}` that is switched on; `list_skills` lists them");
     let file = file(workspace, name, false).ok_or_else(known)?;
-    SkillHead::of(&file).map_err(|why| format!("`{name}` is no skill: {why}"))?;
+    SkillHead::of(&file).map_err(|why| format!("`{name}` is not a skill: {why}"))?;
     let cut = if file.is_cut {
         "\n[the rest is left out]"
     } else {
@@ -257,7 +256,7 @@ fn read_on(workspace: &Path, name: &str) -> Result<String, String> {
     Ok(format!("{}{cut}", file.text))
 }
 
-/// Returns what a skill that is switched off says, and the one that it would replace.
+/// Returns the content of a skill that is switched off, and of the one that it would replace.
 fn read_any(workspace: &Path, name: &str) -> Option<SkillChange> {
     let text = file(workspace, name, true)?.text;
     let before = file(workspace, name, false).map(|it| it.text);
@@ -323,7 +322,7 @@ fn enable(workspace: &Path, name: &str, hash: &str) -> Result<(), String> {
         change.ok_or_else(|| format!("there is no skill `{name}` that is switched off"))?;
     if digest_of(&change.text) != hash {
         return Err(format!(
-            "`{name}` says something else by now: look at it with `/skills show {name}`"
+            "`{name}` has changed: look at it with `/skills show {name}`"
         ));
     }
     let skills = workspace.join(WORKSPACE_SKILLS);
@@ -361,7 +360,7 @@ pub(crate) fn skills_command(workspace: &Path, rest: &str) -> String {
             Ok(()) => format!("`{name}` is switched on."),
             Err(why) => format!("Not done: {why}."),
         },
-        _ => "Say /skills, /skills show NAME, or /skills enable NAME HASH.".to_owned(),
+        _ => "Use /skills, /skills show NAME, or /skills enable NAME HASH.".to_owned(),
     }
 }
 
@@ -437,7 +436,7 @@ mod tests {
         assert!(
             enable(dir.path(), "tea", &hash)
                 .unwrap_err()
-                .contains("something else")
+                .contains("has changed")
         );
         put_off(dir.path(), "tea", &text).unwrap();
         enable(dir.path(), "tea", &hash).unwrap();

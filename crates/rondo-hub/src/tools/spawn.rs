@@ -12,7 +12,7 @@ use serde::Deserialize;
 use serde_json::json;
 use std::sync::Arc;
 
-/// Bytes of what is to be done.
+/// Bytes of a task.
 const TASK_BYTES_MAX: usize = 16 << 10;
 /// Agents that may work beside one conversation at once.
 const AT_ONCE_MAX: usize = 4;
@@ -38,7 +38,7 @@ impl Tool for Spawn {
             parameters: json!({
                 "type": "object",
                 "properties": {
-                    "task": {"type": "string", "description": "All that it has to know: what to do, with what, and what to report."},
+                    "task": {"type": "string", "description": "Everything it needs to know: what to do, with what, and what to report."},
                 },
                 "required": ["task"],
             }),

@@ -1,4 +1,4 @@
-//! What others did to gateways like this one, done to this one.
+//! Attacks that others made on gateways like this one, made on this one.
 
 use crate::http::{LONG, Request};
 use crate::world::World;
@@ -163,7 +163,7 @@ async fn keys_are_tried_a_bounded_number_of_times_on_loopback_too() {
         "{statuses:?}"
     );
     assert_eq!(statuses.iter().filter(|it| **it == 429).count(), 10);
-    // Whoever has a key is not shut out by who guesses.
+    // The owner of a key is not shut out by a client that guesses keys.
     assert_eq!(world.get("/v1/me", &key).await.status, 200);
     world.stop().await;
 }
@@ -411,7 +411,7 @@ async fn an_address_that_others_reach_is_not_opened_before_someone_has_a_key() {
     let hub = Hub::open(runtime, &HubConfig::default(), channels).unwrap();
     let refused = api.receive(hub.inbox(), CancellationToken::new()).await;
     let refused = refused.unwrap_err().to_string();
-    assert!(refused.contains("nobody has a key"), "{refused}");
+    assert!(refused.contains("no user has a key"), "{refused}");
 }
 
 #[tokio::test]

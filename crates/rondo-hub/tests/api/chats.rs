@@ -1,4 +1,4 @@
-//! What a user does: sends, listens, goes on, stops, answers.
+//! Acts of a user: sends, listens, resumes, stops, answers.
 
 use crate::http::Events;
 use crate::world::World;

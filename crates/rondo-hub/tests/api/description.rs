@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Stdio;
 use tokio::process::Command;
 
-/// What `cargo xtask test` installs.
+/// Program that `cargo xtask test` installs.
 const PROGRAM: &str = "../../target/xtask/schemathesis/bin/st";
 /// Cases of each route.
 const CASES: &str = "60";

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 
-/// What nothing here takes.
+/// Timeout that nothing here reaches.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
 /// A response.

@@ -20,7 +20,7 @@ struct Listed {
 }
 
 impl Listed {
-    /// Returns a request to it, with values in its path, and a body where it takes one.
+    /// Returns a request to it, with values in its path, and a body if it takes one.
     fn request(&self, world: &World) -> Request {
         let path = self.path.replace("{chat}", "home");
         let path = path.replace("{message}", "1").replace("{file}", "0");

@@ -1,4 +1,4 @@
-//! A storage that takes nothing: whoever asks is told, and it goes on by itself.
+//! A storage that takes nothing: clients are told, and it continues by itself.
 
 use crate::world::World;
 use rondo_hub::users::Role;
@@ -6,7 +6,7 @@ use rondo_testkit::{ReplyScript, Script, openai};
 use serde_json::json;
 use tokio::time::{Duration, sleep, timeout};
 
-/// Has whatever the hub notes be refused.
+/// Refuses all notes of the hub.
 const REFUSES: &str = "CREATE TRIGGER refuses BEFORE INSERT ON host_rows
     BEGIN SELECT RAISE(ABORT, 'nothing is taken'); END";
 

@@ -1,4 +1,4 @@
-//! What an operator sees of channels that receive nothing, and of models.
+//! View of an operator of channels that receive nothing, and of models.
 
 use crate::world::World;
 use async_trait::async_trait;

@@ -72,7 +72,7 @@ impl World {
         }
     }
 
-    /// Stops the hub, and returns what another one can go on with.
+    /// Stops the hub, and returns what another one can continue with.
     pub(crate) async fn stop(self) -> (tempfile::TempDir, Server) {
         self.stop.cancel();
         self.running.await.unwrap().unwrap();

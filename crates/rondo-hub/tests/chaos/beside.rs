@@ -1,5 +1,5 @@
-//! What others do with the same chats and the same model, in the same run: a client that only sends the requests, and another
-//! gateway.
+//! Others that use the same chats and the same model, in the same run: a client that only sends the requests, and
+//! another gateway.
 
 use crate::load::{self, CALLS, TURNS, resident_kib};
 use crate::model::{self, Task};
@@ -52,7 +52,7 @@ async fn ask_all(mut stream: TcpStream, chat: usize, chats: usize) {
     }
 }
 
-/// What a turn's conversation has more after a reply.
+/// Messages that a reply adds to a turn's conversation.
 fn answered(call: usize, number: usize) -> Vec<Value> {
     if call == CALLS {
         return vec![json!({"role": "assistant", "content": model::answer(number)})];
@@ -85,8 +85,8 @@ pub(crate) async fn posted(stream: &mut TcpStream, body: &str, end: &[u8]) -> St
     String::from_utf8(reply).unwrap()
 }
 
-/// Has another gateway do the same, and says what it did and what it held. It is started with a directory of its own, the
-/// model's address and a port, at which it has a session for each `session_id`.
+/// Makes another gateway do the same, and reports its answers and its memory. It is started with a directory of its
+/// own, the model's address and a port, at which it has a session for each `session_id`.
 pub(crate) async fn peer(program: &Path, chats: usize) {
     let script = Script::answering(|request| model::reply_by(PEER_TOOL, request));
     let model = Server::start(script).await;

@@ -13,14 +13,14 @@ use tokio::process::Child;
 use tokio::time::{sleep, timeout};
 
 const PEOPLE: usize = 4;
-/// Messages of each chat that are shown twice where something is to be wrong: all of them.
+/// Messages of each chat that are shown twice if an error is provoked: all of them.
 const DOUBLED: usize = 100;
 /// Tasks that are given in a case.
 const TASKS: usize = 12;
 const ROUNDS: u64 = 12;
 /// After the faults, everything is answered within this time.
 pub(crate) const LIVELY: Duration = Duration::from_secs(10);
-/// How often the hub looks for timed work: that may take so much longer.
+/// How often the hub looks for due jobs: a run may start that much later.
 pub(crate) const TIMED_LOOK: Duration = Duration::from_secs(10);
 /// How long a moment to kill at is waited for.
 const MOMENT: Duration = Duration::from_millis(700);
@@ -36,7 +36,7 @@ struct Case {
     dice: Dice,
     world: World,
     faults: Faults,
-    /// Whether what is killed loses what it has not synced.
+    /// Set if a killed process loses data that it has not synced.
     loses_power: bool,
     /// Events that are held back, with what they ask.
     late: Vec<(Event, Given)>,
@@ -132,7 +132,7 @@ impl Case {
         }
     }
 
-    /// Has people write: in any order, and some later than others who wrote after them.
+    /// Lets people write: in any order, and some later than others who wrote after them.
     fn write(&mut self) {
         let mut batch: Vec<(Event, Given)> = (0..PEOPLE).map(|_| self.task()).collect();
         for place in (1..batch.len()).rev() {
@@ -244,7 +244,7 @@ impl Case {
         let timed = messenger.until_all(|it| all_timed(it, model, &self.given));
         if timeout(LIVELY + TIMED_LOOK, timed).await.is_err() {
             self.tally
-                .problem(format!("seed {}: timed work did not run", self.seed));
+                .problem(format!("seed {}: a scheduled job did not run", self.seed));
         }
         messenger.until_taken().await;
         // What is sent again in doubt comes before the outbox is empty.

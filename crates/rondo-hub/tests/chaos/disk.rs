@@ -1,4 +1,4 @@
-//! A disk that is full: nothing is lost, people are told, and it goes on once there is space.
+//! A disk that is full: nothing is lost, people are told, and it continues once there is space.
 //!
 //! The disk is a small one in memory, which is mounted where only this program sees it.
 
@@ -18,21 +18,21 @@ use std::time::{Duration, Instant};
 use tokio::process::{Child, Command};
 use tokio::time::timeout;
 
-/// Says that this process runs on the disk whose directory follows.
+/// Argument that makes this process run on the disk whose directory follows.
 pub(crate) const ARGUMENT: &str = "--on-a-small-disk";
 /// Mounts the disk, or ends with what says that this is not possible.
 const MOUNT: &str = "mount -t tmpfs -o size=12m none \"$1\" || exit 77; exec \"$0\" \"$2\" \"$1\"";
-/// How the process ends where it may not mount anything.
+/// How the process ends if it may not mount anything.
 const NOT_MOUNTED: i32 = 77;
-/// What fills the disk, in bytes at once.
+/// Bytes per write while filling the disk.
 const FILLING: usize = 16 << 10;
 const PEOPLE: usize = 5;
-/// What was put off meanwhile may rest so much longer.
+/// Longest rest of work that was put off meanwhile.
 const PAUSE_MAX: Duration = Duration::from_secs(10);
-/// What a person reads meanwhile.
+/// Word in the messages to people meanwhile.
 const TOLD: &str = "full";
 
-/// Has the case run on a disk of its own, where this process may mount one.
+/// Runs the case on a disk of its own, if this process may mount one.
 pub(crate) async fn run(tally: &mut Tally) {
     let home = tempfile::tempdir().unwrap();
     let ended = Command::new("unshare")

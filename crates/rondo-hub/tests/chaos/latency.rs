@@ -27,7 +27,7 @@ pub(crate) async fn run(rate: u32) {
     let world = World::new(script, Delivery::AtLeastOnce, CHATS).await;
     let mut hub = world.start(None);
     let mut client = Client::connect(world.model.address()).await;
-    // What only the first turn of each chat takes is no part of it.
+    // What only the first turn of each chat takes is not part of it.
     for chat in 0..CHATS {
         say(&world, chat, chat);
     }

@@ -25,7 +25,7 @@ const ASKED_MAX: Duration = Duration::from_secs(30);
 /// # Panics
 /// When something was lost, doubled or out of order.
 pub(crate) async fn run(chats: usize) {
-    // It answers nobody before everybody has asked.
+    // It answers no chat before all have asked.
     let gate = Gate::new();
     let held = gate.clone();
     let script = Script::answering(move |request| {
@@ -135,7 +135,8 @@ pub(crate) async fn run(chats: usize) {
     hub.kill().await.unwrap();
 }
 
-/// Has one chat be answered, so that what the first turn of a process reads and builds once is not counted for all.
+/// Waits for the answer to one chat, so that what the first turn of a process reads and builds once is not counted for
+/// all.
 async fn warm(messenger: &Messenger) {
     messenger.push(Event {
         id: WARM.to_owned(),
@@ -155,13 +156,13 @@ async fn warm(messenger: &Messenger) {
     sleep(Duration::from_secs(2)).await;
 }
 
-/// What was seen in the chats that are measured.
+/// Messages seen in the chats that are measured.
 fn all_seen(messenger: &Messenger) -> Vec<Sent> {
     let seen = messenger.all_seen().into_iter();
     seen.filter(|it| it.chat != WARM).collect()
 }
 
-/// What a chat says to begin a turn.
+/// Text that begins a turn of a chat.
 pub(crate) fn text(turn: usize, number: usize) -> String {
     let mut text = String::new();
     if turn == 0 {

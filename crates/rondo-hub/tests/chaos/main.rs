@@ -7,7 +7,7 @@
 //!
 //! - `poison.rs`: the message that ends the hub whenever it is worked on.
 //! - `case.rs`: several people write, some of whose messages take calls of tools, some a question that is answered by a
-//!   button, and some set up timed work. Events come twice, late and in another order; the model is slow, fails, stalls and
+//!   button, and some set up scheduled jobs. Events come twice, late and in another order; the model is slow, fails, stalls and
 //!   breaks off; receipts are lost. The hub is killed, or told to stop, at moments that are chosen from what is seen of it.
 //! - `points.rs`: one conversation that loses power before and after each of its commits.
 //! - `disk.rs`: a disk that is full for a while.
@@ -66,7 +66,7 @@ const TESTS: [(&str, Test); 4] = [
 ];
 /// Without arguments: the message that ends the hub each time, and two cases.
 const KILLS: u64 = 4;
-/// Has a messenger show something twice, which no hub can be blamed for and every case must find.
+/// Makes a messenger show something twice, which no hub can be blamed for and every case must find.
 const BROKEN: &str = "--broken";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
 //! A model that does what it is told: `task N calls K` takes K calls, `task N writes` one that is asked about, `task N later`
-//! sets up timed work, and `task N slowly` answers in pieces.
+//! sets up a scheduled job, and `task N slowly` answers in pieces.
 
 use jiff::{SignedDuration, Timestamp};
 use rondo_testkit::{
@@ -12,14 +12,14 @@ use std::time::Duration;
 
 /// Added to the number of a task for the work that it sets up.
 const TIMED: usize = 1_000;
-/// How soon timed work is due.
+/// Time after which a scheduled job is due.
 pub(crate) const DUE: Duration = Duration::from_secs(2);
 /// Between the pieces of a slow answer: so long that a draft is shown.
 const PIECE: Duration = Duration::from_millis(600);
-/// One of so many requests fails, where they do.
+/// One of so many requests fails, if they do.
 const FAULT_ONE_IN: u64 = 40;
 
-/// What it is told.
+/// Instruction to the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Task {
     Plain,
@@ -51,11 +51,11 @@ pub(crate) fn timed(number: usize) -> usize {
     TIMED + number
 }
 
-/// Whether a model fails now and then.
+/// Faults of a model, now and then.
 #[derive(Clone)]
 pub(crate) struct Faults {
     state: Arc<Mutex<(Dice, bool)>>,
-    /// Whether replies are also cut off after what may have been shown of them, which is told and not tried again.
+    /// Also cuts replies off after a part may have been shown, which is reported and not tried again.
     cuts: bool,
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn reply(request: &Recorded) -> Response {
     reply_by("list_files", request)
 }
 
-/// Answers a request, and calls this tool where it is told to take calls.
+/// Answers a request, and calls this tool if it is told to take calls.
 pub(crate) fn reply_by(tool: &str, request: &Recorded) -> Response {
     let body = request.json();
     let text = asked(&body);
@@ -142,7 +142,7 @@ fn slowly(number: usize) -> Response {
     response
 }
 
-/// Returns the number of the task whose timed work a request says is set up. A call that is repeated after the time that it
+/// Returns the number of the task whose job a request reports as set up. A call that is repeated after the time that it
 /// names sets up none, and says so.
 pub(crate) fn promised(body: &Value) -> Option<usize> {
     let is_set_up = results(body).any(|it| text_of(it).contains("runs once"));
@@ -179,7 +179,7 @@ pub(crate) fn asked(body: &Value) -> String {
     let messages = body["messages"].as_array().unwrap();
     let said = messages.iter().rev().find(|it| it["role"] == "user");
     let said = text_of(said.unwrap());
-    // Messages that nobody answered stand before it, each a paragraph.
+    // Unanswered messages are before it, each a paragraph.
     let last = said.rsplit("\n\n").find(|it| it.contains("task"));
     last.map_or(said.clone(), str::to_owned)
 }

@@ -1,4 +1,4 @@
-//! What people saw, and whether that is right. Nothing here looks at the hub's own tables.
+//! Check of the messages that people saw. Nothing here looks at the hub's own tables.
 
 use crate::messenger::{Messenger, Sent};
 use crate::model;
@@ -7,14 +7,14 @@ use rondo_hub::channel::{Delivery, OutboxKind};
 use rondo_testkit::Server;
 use std::collections::BTreeSet;
 
-/// A task that somebody gave.
+/// A task that a person gave.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Given {
     pub(crate) chat: String,
     pub(crate) number: usize,
 }
 
-/// What a case expects to have been seen.
+/// Messages that a case expects.
 pub(crate) struct Expected<'a> {
     pub(crate) seed: u64,
     pub(crate) delivery: Delivery,
@@ -30,7 +30,7 @@ pub(crate) fn all_answered(messenger: &Messenger, given: &[Given]) -> bool {
         .all(|task| seen.iter().any(|it| settles(it, task)))
 }
 
-/// Returns whether all timed work has run that the model was told is set up.
+/// Returns whether all jobs have run that the model was told are set up.
 pub(crate) fn all_timed(messenger: &Messenger, model: &Server, given: &[Given]) -> bool {
     let seen = messenger.all_seen();
     promised(model, given).all(|task| seen.iter().any(|it| settles_timed(it, &task)))
@@ -85,7 +85,7 @@ impl Expected<'_> {
         let seen = messenger.seen(chat).into_iter();
         let finals = seen.filter(|it| it.kind == OutboxKind::Final && !it.is_draft);
         let finals = finals.filter(|it| first.insert(it.key.clone()));
-        // Timed work answers no message.
+        // A scheduled job answers no message.
         let (finals, timed): (Vec<Sent>, Vec<Sent>) = finals.partition(|it| it.reply_to.is_some());
         let given: Vec<&Given> = self.given.iter().filter(|it| it.chat == chat).collect();
         tally.answers += finals.len() as u64;
@@ -111,18 +111,18 @@ impl Expected<'_> {
         }
     }
 
-    /// What was put aside has to have been worked on, and its chat has to have been told.
+    /// A quarantined message must have been worked on, and its chat must have been told.
     fn look_aside(&self, task: &Given, messenger: &Messenger, model: &Server, tally: &mut Tally) {
         let seen = messenger.seen(&task.chat);
         if !seen.iter().any(|it| stops(it, task)) {
             return;
         }
         tally.aside += 1;
-        let is_told = seen.iter().any(|it| it.text.contains("put aside"));
+        let is_told = seen.iter().any(|it| it.text.contains("quarantined"));
         let tries = model::most_tries(&model.requests(), task.number);
         if !is_told || tries == 0 {
             let text = format!(
-                "task {} was put aside, told: {is_told}, tried {tries} times at one place",
+                "task {} was quarantined, told: {is_told}, tried {tries} times at one place",
                 task.number
             );
             self.problem(tally, &text);
@@ -148,7 +148,7 @@ pub(crate) fn answers(sent: &Sent, task: &Given) -> bool {
     is_final && sent.chat == task.chat && sent.text == model::answer(task.number)
 }
 
-/// Whether a message says that the work on a task was stopped, as it is when it is put aside.
+/// `true` if a message says that the work on a task was stopped, as it is when it is quarantined.
 fn stops(sent: &Sent, task: &Given) -> bool {
     let of_task = sent.reply_to.as_deref() == Some(&format!("m-n{}", task.number));
     of_task && sent.chat == task.chat && sent.text.ends_with("Stopped.")

@@ -1,5 +1,5 @@
-//! One conversation with calls, a question and timed work, in which the hub loses power at each of its commits in turn: once
-//! just before the commit is on the disk, and once just after that, when nobody knows of it.
+//! One conversation with calls, a question and a scheduled job, in which the hub loses power at each of its commits in turn: once
+//! just before the commit is on the disk, and once just after that, when no other process knows of it.
 //!
 //! A kill does not show more than that: either a commit is there or it is not.
 
@@ -19,7 +19,7 @@ const CHAT: &str = "p0";
 const TASKS: [Task; 4] = [Task::Writes, Task::Calls(2), Task::Later, Task::Slowly];
 /// Cases at once.
 const AT_ONCE: usize = 4;
-/// Of the commits, one in so many is tried where not all are.
+/// Of the commits, one in so many is tried if not all are.
 const SAMPLE: u64 = 8;
 /// More than the conversation has.
 const COMMITS_MAX: u64 = 400;
@@ -31,14 +31,14 @@ const REACH: Duration = Duration::from_secs(60);
 enum Part {
     /// The first, in which everything is asked.
     Talk,
-    /// The second, which finds timed work due.
+    /// The second, which finds a job due.
     Due,
 }
 
-/// What a case came to.
+/// Outcome of a case.
 struct End {
     tally: Tally,
-    /// Whether the conversation has that commit.
+    /// Set if the conversation has that commit.
     was_reached: bool,
 }
 
@@ -122,7 +122,7 @@ async fn case(part: Part, moment: Moment, delivery: Delivery) -> End {
     tally.slowest = began.elapsed();
     let timed = messenger.until_all(|it| all_timed(it, &world.model, &given));
     if timeout(LIVELY + TIMED_LOOK, timed).await.is_err() {
-        tally.problem(format!("{part:?} {moment:?}: timed work did not run"));
+        tally.problem(format!("{part:?} {moment:?}: a scheduled job did not run"));
     }
     tally.doubts = world.doubts_once_idle().await;
     hub.kill().await.unwrap();

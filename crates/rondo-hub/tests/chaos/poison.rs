@@ -1,4 +1,4 @@
-//! A message that ends the hub whenever it is worked on is put aside after three times, and the chat goes on.
+//! A message that ends the hub whenever it is worked on is put aside after three times, and the chat continues.
 
 use crate::case::LIVELY;
 use crate::model;
@@ -50,7 +50,7 @@ pub(crate) async fn run(tally: &mut Tally) {
         let seen = it.all_seen();
         let is_told = |chat: &str| {
             seen.iter()
-                .any(|it| it.chat == chat && it.text.contains("put aside"))
+                .any(|it| it.chat == chat && it.text.contains("quarantined"))
         };
         is_told("p0")
             && others

@@ -1,4 +1,4 @@
-//! What was done and found.
+//! Counts of the work and of problems.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub(crate) struct Tally {
     pub(crate) edits: u64,
     /// Drafts that were left standing: the hub was killed before it noted them.
     pub(crate) drafts: u64,
-    /// Answers of timed work.
+    /// Answers of scheduled jobs.
     pub(crate) timed: u64,
     /// Messages that were seen again.
     pub(crate) repeats: u64,

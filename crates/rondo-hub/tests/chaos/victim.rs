@@ -12,12 +12,12 @@ use std::sync::Arc;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-/// Says that this process is one.
+/// Argument that makes this process the hub.
 pub(crate) const ARGUMENT: &str = "--be-the-hub";
 /// Stands for a disk that keeps power.
 const NO_LOSS: &str = "-";
 
-/// What a victim is.
+/// Setup of a victim.
 pub(crate) struct Order {
     pub(crate) home: String,
     pub(crate) messenger: SocketAddr,

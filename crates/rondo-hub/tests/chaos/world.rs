@@ -1,4 +1,4 @@
-//! What outlives a hub: its files, its messenger and its model.
+//! State that outlives a hub: its files, its messenger and its model.
 
 use crate::messenger::{Event, Messenger};
 use crate::victim::{self, Order};
@@ -16,7 +16,7 @@ use tokio::time::{sleep, timeout};
 
 /// How long a hub that was told to stop may take.
 const STOP_MAX: Duration = Duration::from_secs(30);
-/// How long it is waited for that nothing is to be sent any more, once everything was answered.
+/// How long to wait until nothing is left to send, once everything was answered.
 const IDLE_MAX: Duration = Duration::from_secs(20);
 
 pub(crate) struct World {
@@ -69,7 +69,7 @@ impl World {
         Store::open(&self.home.path().join("data/sessions"), Options::default()).unwrap()
     }
 
-    /// Waits until nothing is to be sent any more, and returns how often something was sent again in doubt.
+    /// Waits until nothing is left to send, and returns how often something was sent again in doubt.
     pub(crate) async fn doubts_once_idle(&self) -> u64 {
         let store = self.store();
         let mut changed = store.outbox_changed();
@@ -83,7 +83,7 @@ impl World {
         store.counts().await.unwrap().doubts
     }
 
-    /// Keeps the files for whoever looks at them.
+    /// Keeps the files for inspection.
     pub(crate) fn keep(self) -> PathBuf {
         self.home.keep()
     }

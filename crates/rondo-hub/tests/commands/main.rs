@@ -96,7 +96,7 @@ fn in_chat(world: &World, name: &str) -> PathBuf {
     home.join("data/hub/chats/wire_ann").join(name)
 }
 
-/// Returns what the model reads of a call.
+/// Returns the result of a call that the model reads.
 fn result(world: &World) -> String {
     let requests = world.requests();
     world::last_said(&requests[1])
@@ -153,7 +153,7 @@ async fn what_would_reach_a_shell_is_denied_without_a_question_and_runs_nothing(
         (json!({"argv": []}), "argv"),
     ] {
         let mut world = World::new([exec(arguments.clone()), text(&["No."])]).await;
-        // Where nothing is asked about, what must not run is denied all the same.
+        // If nothing is asked about, what must not run is denied all the same.
         world.flags.yolo = Some(true);
         let hub = world.start();
         world.messenger.say("ann", "Do it.");

@@ -1,4 +1,4 @@
-//! What people are answered: receive, context, model, tools, reply.
+//! Answers to people: receive, context, model, tools, reply.
 
 use crate::world::{World, calls, content, gated, last_said, text, writes};
 use rondo_hub::channel::OutboxKind;
@@ -61,7 +61,7 @@ async fn hub_5_6_29_calls_run_and_the_second_request_has_them_and_their_results_
         roles.ends_with(&["user", "assistant", "tool", "tool", "tool"]),
         "{roles:?}"
     );
-    // A call that fails is a result, too, and the turn goes on.
+    // A call that fails is a result, too, and the turn continues.
     assert!(
         content(second.last().unwrap())
             .to_lowercase()
@@ -90,7 +90,7 @@ async fn hub_7_9_at_the_two_hundredth_step_the_person_is_told_and_gets_what_ther
         seen[0].text
     );
     assert_eq!(world.model.requests().len(), 200);
-    // The conversation goes on after it.
+    // The conversation continues after it.
     world.messenger.say("ann", "/status");
     let seen = world.messenger.until("ann", 2).await;
     assert!(seen[1].text.contains("Nothing runs."), "{}", seen[1].text);
@@ -154,7 +154,7 @@ async fn a_turn_that_cannot_begin_is_told_once_and_begins_when_it_can() {
     world.messenger.say("ann", "Hello?");
     let seen = world.messenger.until("ann", 1).await;
     assert!(
-        seen[0].text.contains("Your message waits"),
+        seen[0].text.contains("Your message is waiting"),
         "{}",
         seen[0].text
     );

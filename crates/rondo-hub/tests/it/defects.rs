@@ -1,4 +1,4 @@
-//! What programs of this kind got wrong, each end to end through a channel. `docs/hub.md` lists them with the tests of
+//! Defects of programs of this kind, each end to end through a channel. `docs/hub.md` lists them with the tests of
 //! other files that hold one.
 
 use crate::messenger::{Messenger, Sent};
@@ -29,7 +29,7 @@ fn with_limits(limits: &str) -> Layer {
     }
 }
 
-/// Returns what is recorded of the private chat of `ann`; nothing before it has begun.
+/// Returns the records of the private chat of `ann`; nothing before it has begun.
 fn recorded(world: &World) -> Vec<RecordBody> {
     let journal = world.home.path().join("data/sessions");
     let store = Store::open(&journal, Options::default()).unwrap();
@@ -143,14 +143,14 @@ async fn whatever_fails_the_chat_is_told_once_and_what_may_pass_alone_is_tried_a
         );
         assert_eq!(told.kind, OutboxKind::Final, "{what}");
         assert_eq!(world.model.requests().len(), requests, "{what}");
-        // Tries are no news: nothing is said of them.
+        // Tries are not news: nothing is said of them.
         assert_eq!(ask(&world, "And now?").await.text, "Better.", "{what}");
         assert_eq!(world.messenger.texts("ann").len(), 2, "{what}");
         hub.stop().await;
     }
 }
 
-/// A time for a request was written down and never used: a model that said nothing held the chat for ever.
+/// A time for a request was written down and never used: a model that said nothing held the chat forever.
 #[tokio::test]
 async fn a_model_that_says_nothing_is_left_after_its_time_and_the_chat_goes_on() {
     let replies = [faults::stall_after_headers(), text(&["Here."])];
@@ -225,7 +225,7 @@ impl TurnExtensions for Pair {
     }
 }
 
-/// Results stood in the order in which calls happened to end.
+/// Results were in the order in which calls happened to end.
 #[tokio::test]
 async fn results_stand_in_the_order_of_their_calls_though_a_later_one_ends_first() {
     let both = calls(&[("c1", "wait", json!({})), ("c2", "work", json!({}))]);
@@ -243,7 +243,7 @@ async fn results_stand_in_the_order_of_their_calls_though_a_later_one_ends_first
     assert_eq!(told, ["wait is over", "work is over"]);
 }
 
-/// Waits until something holds that nothing tells of.
+/// Waits until a condition holds that nothing announces.
 async fn until(messenger: &Messenger, holds: impl Fn() -> bool) {
     let waited = tokio::time::timeout(crate::messenger::LONG, async {
         while !holds() {
@@ -311,7 +311,7 @@ async fn as_many_chats_as_write_are_answered_at_once() {
     hub.stop().await;
 }
 
-/// That a turn runs was shown for ever, or for as long as the process ran.
+/// That a turn runs was shown forever, or for as long as the process ran.
 #[tokio::test]
 async fn that_a_turn_runs_is_shown_until_it_ends() {
     let gate = Gate::new();
@@ -340,7 +340,7 @@ async fn that_a_turn_runs_is_shown_until_it_ends() {
     hub.stop().await;
 }
 
-/// What a process held that had died stayed held until the gateway was started anew.
+/// Reservations of a process that had died stayed held until the gateway was started again.
 #[tokio::test]
 async fn a_conversation_that_another_process_held_goes_on_once_that_is_gone() {
     let replies = [text(&["Before."]), text(&["Beside."]), text(&["After."])];
@@ -352,7 +352,7 @@ async fn a_conversation_that_another_process_held_goes_on_once_that_is_gone() {
     let held = own(&other).await;
     world.messenger.say("ann", "Hello again.");
     world.messenger.say("bob", "Hello.");
-    // Nobody else waits, and she is told.
+    // No other chat waits, and she is told.
     world.messenger.until("bob", 1).await;
     let told = world.messenger.until("ann", 2).await;
     assert!(told[1].text.contains("is in use"), "{told:?}");

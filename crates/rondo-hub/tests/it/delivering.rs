@@ -1,4 +1,4 @@
-//! How answers reach their chats: in order, once, and kept where they cannot be sent.
+//! How answers reach their chats: in order, once, and kept if they cannot be sent.
 
 use crate::messenger::{Fault, Messenger, Said};
 use crate::world::{World, text};
@@ -55,7 +55,7 @@ async fn what_may_be_there_is_sent_again_and_counted_and_with_a_key_it_is_seen_o
     }
 }
 
-/// A reply that does not go on after its first piece before the gate opens.
+/// A reply that does not continue after its first piece before the gate opens.
 fn in_pieces(said: [&str; 2], gate: &Gate) -> Response {
     let mut frames = openai::frames(&ReplyScript::text(said).usage(1, 1));
     let of_begin = frames

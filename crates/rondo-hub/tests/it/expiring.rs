@@ -1,4 +1,4 @@
-//! Questions that nobody answers: found when they expire, however many others wait.
+//! Questions that are not answered: found when they expire, however many others wait.
 
 use async_trait::async_trait;
 use rondo_core::ports::{HostCommit, HostRow, HostStore, MailboxError};
@@ -36,7 +36,7 @@ impl HostStore for Counting {
     }
 }
 
-/// Returns what is noted where a session asks something that expires then.
+/// Returns the rows that are written if a session asks a question that expires then.
 fn asked(session: &SessionId, expires: u64) -> Vec<HostRow> {
     let call = CallId::new("c");
     let question = Question {

@@ -1,4 +1,4 @@
-//! The owner's `init.lua` in chats: handlers and tools, and what happens where one fails or hangs.
+//! The owner's `init.lua` in chats: handlers and tools, and what happens if one fails or hangs.
 
 use crate::world::{World, calls, content, last_said, text, tools};
 use rondo_core::ports::{Interception, RecordBody};
@@ -24,7 +24,7 @@ fn ticket(number: u32) -> rondo_testkit::Response {
     calls(&[("c", "ticket", json!({ "number": number }))])
 }
 
-/// Returns what handlers decided, as it is recorded.
+/// Returns the recorded decisions of handlers.
 fn decided(world: &World) -> Vec<Interception> {
     let journal = world.home.path().join("data/sessions");
     let store = Store::open(&journal, Options::default()).unwrap();

@@ -1,4 +1,4 @@
-//! What an owner is asked about the folder that a chat works in.
+//! Questions to an owner about the folder that a chat works in.
 
 use crate::world::{World, text, writes};
 use rondo_hub::channel::OutboxKind;

@@ -27,10 +27,10 @@ pub(crate) const NAME: &str = "wire";
 /// The tests' patience: what takes longer has failed.
 pub(crate) const LONG: Duration = Duration::from_secs(60);
 
-/// How long the channel waits for other events where one could not be taken.
+/// How long the channel waits for other events if one could not be taken.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// What a message begins with that somebody else wrote.
+/// Prefix of a message that another person wrote.
 pub(crate) const FORWARDED: &str = "Fwd: ";
 
 /// What an edit begins with, before the event of the message that it changes.
@@ -60,13 +60,13 @@ pub(crate) struct Sent {
     pub(crate) choices: Vec<Choice>,
     /// The message that it replaces.
     pub(crate) edits: Option<u64>,
-    /// Whether it shows what is written so far.
+    /// Set for a draft of text that is still being written.
     pub(crate) is_draft: bool,
     /// How often it was tried before.
     pub(crate) attempts: u32,
 }
 
-/// What the messenger says to a message.
+/// Reply of the messenger to a message.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) enum Said {
     Shown(u64),
@@ -76,7 +76,7 @@ pub(crate) enum Said {
     Moved { to: String },
 }
 
-/// What happens to the next message of a chat.
+/// Fault of the next message of a chat.
 #[derive(Debug, Clone)]
 pub(crate) enum Fault {
     /// It is shown, and the connection breaks before that is said.
@@ -94,7 +94,7 @@ struct State {
     /// Numbers what comes, also again.
     places: u64,
     events: u64,
-    /// What was shown, and when.
+    /// Shown messages, with times.
     shown: Vec<(Instant, Sent)>,
     keys: HashMap<String, u64>,
     faults: HashMap<String, VecDeque<Fault>>,
@@ -142,7 +142,7 @@ impl Messenger {
         self.write(sender, sender, text, false)
     }
 
-    /// Someone writes in a chat, which is a group where it has another name than they.
+    /// Someone writes in a chat, which is a group if it has another name than they.
     pub(crate) fn write(&self, chat: &str, sender: &str, text: &str, again: bool) -> String {
         let mut state = self.state();
         state.events += u64::from(!again);
@@ -196,12 +196,12 @@ impl Messenger {
             .push_back(fault);
     }
 
-    /// Has nothing fail any more.
+    /// Removes all faults.
     pub(crate) fn faults_are_over(&self) {
         self.state().faults.clear();
     }
 
-    /// What people saw in a chat.
+    /// Messages that people saw in a chat.
     pub(crate) fn seen(&self, chat: &str) -> Vec<Sent> {
         let mut seen = self.all_seen();
         seen.retain(|it| it.chat == chat);
@@ -212,12 +212,12 @@ impl Messenger {
         self.all_seen_at().into_iter().map(|it| it.1).collect()
     }
 
-    /// What people saw, and when.
+    /// Messages that people saw, with times.
     pub(crate) fn all_seen_at(&self) -> Vec<(Instant, Sent)> {
         self.state().shown.clone()
     }
 
-    /// The texts of what people saw in a chat.
+    /// The texts that people saw in a chat.
     pub(crate) fn texts(&self, chat: &str) -> Vec<String> {
         self.seen(chat).into_iter().map(|it| it.text).collect()
     }
@@ -311,7 +311,7 @@ impl Messenger {
         }
     }
 
-    /// Shows a message, and says what its sender is told; nothing where the connection breaks.
+    /// Shows a message, and says what its sender is told; nothing if the connection breaks.
     fn show(&self, message: Sent) -> Option<Said> {
         let mut state = self.state();
         let fault = state
@@ -499,7 +499,7 @@ impl Channel for WireChannel {
     }
 }
 
-/// Has the messenger show something, and returns what it says to that.
+/// Makes the messenger show something, and returns its reply.
 async fn show(stream: TcpStream, message: &Sent) -> std::io::Result<Said> {
     let (read, mut write) = stream.into_split();
     put(&mut write, &serde_json::to_string(message).unwrap()).await?;

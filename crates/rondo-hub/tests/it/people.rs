@@ -1,4 +1,4 @@
-//! Who may speak, and what they may do.
+//! People who may speak, and their rights.
 
 use crate::messenger::Event;
 use crate::world::{USERS, World, calls, last_said, text, tools};
@@ -102,7 +102,7 @@ async fn in_a_group_only_what_is_meant_for_it_is_answered_and_only_owners_begin_
     assert!(seen[0].text.contains("only an owner"), "{}", seen[0].text);
     world.messenger.write("group", "ann", "/new", false);
     let seen = world.messenger.until("group", 2).await;
-    assert_eq!(seen[1].text, "We begin anew.");
+    assert_eq!(seen[1].text, "Started a new conversation.");
     hub.stop().await;
     assert_eq!(world.model.requests().len(), 0);
 }

@@ -16,7 +16,10 @@ async fn a_second_hub_on_the_same_data_is_refused_while_the_first_one_runs() {
     world.messenger.until("ann", 1).await;
     let second = world.open().run(CancellationToken::new()).await;
     let refused = second.unwrap_err().to_string();
-    let holder = format!("process {} serves the sessions in", std::process::id());
+    let holder = format!(
+        "process {} is already serving the sessions in",
+        std::process::id()
+    );
     assert!(refused.contains(&holder), "{refused}");
     first.stop().await;
     let third = world.start();

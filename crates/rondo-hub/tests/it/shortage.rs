@@ -3,11 +3,11 @@
 use crate::world::{World, gated, text};
 use rondo_testkit::Gate;
 
-/// Has records be refused, and nothing else.
+/// Refuses records, and nothing else.
 const REFUSES: &str = "CREATE TRIGGER refuses BEFORE INSERT ON records
     BEGIN SELECT RAISE(ABORT, 'nothing is taken'); END";
 
-/// Has one message be refused, and nothing else.
+/// Refuses one message, and nothing else.
 const REFUSES_ONE: &str =
     "CREATE TRIGGER refuses_one BEFORE INSERT ON mail WHEN CAST(NEW.body AS TEXT) LIKE '%poison%'
     BEGIN SELECT RAISE(ABORT, 'it is not taken'); END";
@@ -26,7 +26,7 @@ async fn a_message_that_alone_cannot_be_taken_is_set_aside_after_a_few_tries_and
     texts.sort_unstable();
     assert_eq!(texts[0], "Well.");
     assert!(
-        texts[1].starts_with("Your message could not be taken, and is set aside: "),
+        texts[1].starts_with("Your message could not be processed and was set aside: "),
         "{texts:?}"
     );
     assert_eq!(hub.hub.metrics().counted().set_aside, 1);
@@ -46,7 +46,7 @@ async fn a_turn_whose_end_cannot_be_recorded_is_told_and_goes_on_once_it_can() {
     journal.execute_batch(REFUSES).unwrap();
     gate.open();
     let told = world.messenger.until("ann", 1).await;
-    assert!(told[0].text.contains("waits"), "{}", told[0].text);
+    assert!(told[0].text.contains("is waiting"), "{}", told[0].text);
     journal.execute_batch("DROP TRIGGER refuses").unwrap();
     world
         .messenger

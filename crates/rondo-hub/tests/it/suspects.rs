@@ -1,14 +1,14 @@
-//! What may have ended the processes before: it is tried alone, and put aside when it did so again.
+//! Sessions that may have ended the processes before: they are tried alone, and quarantined if they did so again.
 
 use crate::world::{World, gated, last_said, text};
 use rondo_testkit::{Gate, Script};
 use rusqlite::Connection;
 
-/// What is noted of a session that was alone at a request as three processes ended, and among others as two did.
+/// Row of a session that was alone at a request as three processes ended, and among others as two did.
 const CULPRIT: &str = r#"{"at_work": 3}"#;
 const SUSPECT: &str = r#"{"among_others": 2}"#;
 
-/// Has the turns of these people be cut off, and suspected so.
+/// Cuts off the turns of these people, so that they are suspected.
 async fn cut_off(world: &World, people: &[&str], known: &str) {
     let hub = world.start_apart();
     for (place, person) in people.iter().enumerate() {
@@ -49,7 +49,7 @@ async fn who_is_put_aside_is_told_also_where_an_event_wakes_the_chat_first() {
     world.messenger.until("ann", 3).await;
     hub.stop().await;
     let texts = world.messenger.texts("ann");
-    assert!(texts[0].contains("put aside"), "{texts:?}");
+    assert!(texts[0].contains("quarantined"), "{texts:?}");
     assert!(texts[1].ends_with("Stopped."), "{texts:?}");
     assert_eq!(texts[2], "Re: again");
     assert_eq!(world.model.requests().len(), 2);

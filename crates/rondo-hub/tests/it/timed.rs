@@ -1,4 +1,4 @@
-//! Timed work and the heartbeat, by the time that they are told.
+//! Scheduled jobs and the heartbeat, by a scripted clock.
 
 use crate::world::{USERS, World, calls, gated, last_said, text};
 use rondo_core::clock::Clock;
@@ -46,7 +46,7 @@ async fn a_job_runs_once_at_its_time_in_its_chat_whichever_processes_look() {
     let world = World::new(script(every(10), dry)).await;
     let hub = world.start();
     assert_eq!(world.ask("ann", "Set it up.").await, "It is set up.");
-    // Somebody else writes last; the job's chat stays what it was.
+    // Another person writes last; the job's chat stays what it was.
     world.ask("bob", "Hello.").await;
     let other = world.open();
     run_due(&hub.hub, in_minutes(9)).await;
@@ -61,7 +61,7 @@ async fn a_job_runs_once_at_its_time_in_its_chat_whichever_processes_look() {
     assert_eq!(texts, ["It is set up.", "They are dry."]);
     assert_eq!(world.messenger.seen("bob").len(), 1);
     let said = last_said(world.requests().last().unwrap());
-    assert!(said.contains("timed work"), "{said}");
+    assert!(said.contains("scheduled job"), "{said}");
 }
 
 #[tokio::test]
@@ -129,7 +129,7 @@ async fn a_run_is_passed_over_while_the_one_before_is_not_over_or_the_budget_is_
     run_due(&hub.hub, in_minutes(4)).await;
     let seen = world.messenger.until("ann", 2).await;
     assert!(
-        seen[1].text.contains("run before is not over"),
+        seen[1].text.contains("previous run has not ended"),
         "{}",
         seen[1].text
     );
@@ -138,7 +138,7 @@ async fn a_run_is_passed_over_while_the_one_before_is_not_over_or_the_budget_is_
     run_due(&hub.hub, in_minutes(6)).await;
     let seen = world.messenger.until("ann", 4).await;
     assert!(
-        seen[3].text.contains("its tokens of today (2)"),
+        seen[3].text.contains("its tokens for today (2)"),
         "{}",
         seen[3].text
     );

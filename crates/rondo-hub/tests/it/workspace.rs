@@ -1,4 +1,4 @@
-//! What models read of a workspace, who reads what is private, and the hub's own tools.
+//! Files of a workspace in prompts, readers of private ones, and the hub's own tools.
 
 use crate::world::{RunningHub, USERS, World, calls, content, last_said, text, tools};
 use rondo_core::ports::OutboxKind;
@@ -236,7 +236,7 @@ async fn each_member_has_memories_that_nobody_else_reads_or_finds() {
     hub.stop().await;
 }
 
-/// Has memories saved long ago: those of the same day are shown from the next one on.
+/// Dates memories long ago: those of the same day are shown from the next one on.
 fn date_back(file: &Path) {
     const SAVED: &str = "rondo: saved ";
     let text = fs::read_to_string(file).unwrap();
@@ -436,7 +436,7 @@ async fn a_skill_that_is_made_in_a_chat_is_off_until_the_owner_has_seen_it() {
     let listed = world.ask("ann", "/skills").await;
     assert!(listed.contains("`tea` (switched off"), "{listed}");
     let other = world.ask("ann", "/skills enable tea 00000000").await;
-    assert!(other.contains("something else"), "{other}");
+    assert!(other.contains("has changed"), "{other}");
     assert_eq!(world.ask("ann", &command).await, "`tea` is switched on.");
     world.ask("ann", "Make tea.").await;
     hub.stop().await;

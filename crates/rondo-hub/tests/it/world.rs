@@ -26,7 +26,7 @@ pub(crate) const USERS: &str = "
     ids = ['wire:gus']
 ";
 
-/// What outlives a hub.
+/// State that outlives a hub.
 pub(crate) struct World {
     pub(crate) home: tempfile::TempDir,
     pub(crate) messenger: Messenger,
@@ -137,7 +137,7 @@ impl World {
         HubApart { hub, runtime }
     }
 
-    /// What the model was asked, as JSON.
+    /// Requests to the model, as JSON.
     pub(crate) fn requests(&self) -> Vec<Value> {
         let requests = self.model.requests();
         requests.iter().map(|it| it.json()).collect()
@@ -167,7 +167,7 @@ pub(crate) fn writes(id: &str, path: &str) -> Response {
     calls(&[(id, "write_file", json!({"path": path, "content": id}))])
 }
 
-/// A reply that does not go on before the gate opens.
+/// A reply that does not continue before the gate opens.
 pub(crate) fn gated(said: &str, gate: &Gate) -> Response {
     let mut frames = openai::frames(&ReplyScript::text([said]).usage(1, 1));
     let rest = frames.split_off(1);

@@ -1,5 +1,5 @@
-//! What every turn of this program is made of: a model that says what it is told to, a tool that only
-//! reads, and nobody who objects.
+//! Parts of every turn of this program: a scripted model, a tool that only
+//! reads, and an approver that allows everything.
 
 use async_trait::async_trait;
 use futures_util::stream;

@@ -31,7 +31,7 @@ use tokio::task::spawn_blocking;
 /// When the sessions began. Each turn begins an hour after the one before.
 const BEGAN: TimeMs = TimeMs(1_795_000_000_000);
 const HOUR_MS: u64 = 3_600_000;
-/// How long nobody worked on a turn that goes on.
+/// Downtime of a turn that continues.
 const DOWNTIME_MS: u64 = 60_000;
 
 /// Writes a store with one session of each kind, and each of them exported, and returns their turns
@@ -108,7 +108,7 @@ async fn session(store: &Store, name: &str, turns: Vec<Play>) -> Result<(), Fail
         id: SessionId::new(name),
         at: BEGAN,
         title: format!("The session {name}"),
-        // Where there is one, a session goes on only there.
+        // If there is one, a session continues only there.
         directory: match name {
             "plain" => "/home/me/notes".to_owned(),
             _ => String::new(),
@@ -160,7 +160,7 @@ async fn carry_on(
     play(Arc::new(journal), session.id(), turn, Some(&records)).await
 }
 
-/// Goes on elsewhere from the first record of a kind.
+/// Continues elsewhere from the first record of a kind.
 fn fork(store: &Store, parent: &str, kind: &str, name: &str) -> Result<(), Failure> {
     let parent = SessionId::new(parent);
     let entries = store.read_all(&parent)?;
@@ -170,11 +170,11 @@ fn fork(store: &Store, parent: &str, kind: &str, name: &str) -> Result<(), Failu
     Ok(())
 }
 
-/// A session whose records tell of the same times whenever they are written.
+/// A session whose records have the same times whenever they are written.
 struct Dated {
     session: Arc<OwnedSession>,
     begins: TimeMs,
-    /// When the turn really began; it goes on from its records where it is carried on.
+    /// When the turn really began; it continues from its records if it is resumed.
     began: OnceLock<TimeMs>,
 }
 
@@ -224,7 +224,7 @@ impl WrappedJournal for Dated {
     }
 }
 
-/// What was said before, where no record tells of it.
+/// Messages from before the first record.
 fn brought() -> Transcript {
     let call = |index: u32| ToolCall {
         id: CallId::generated(1, 9, index),

@@ -1,4 +1,4 @@
-//! What the journal costs on this disk, for `cargo xtask bench --journal`.
+//! Cost of the journal on this disk, for `cargo xtask bench --journal`.
 //!
 //! `journal measure DIR` prints one JSON object of figures; `journal open DIR SESSION` opens a
 //! session and prints how much memory that took at most. Every figure is taken next to what a bare

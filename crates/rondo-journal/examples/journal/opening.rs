@@ -25,7 +25,6 @@ const LARGE: Scene = Scene {
 };
 /// Turns of the large session, of one result each: two gigabytes.
 const LARGE_TURNS: u32 = 8192;
-/// Its name.
 const LARGE_NAME: &str = "large";
 /// Openings of which the median counts.
 const OPENINGS: usize = 9;

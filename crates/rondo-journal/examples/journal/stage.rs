@@ -43,12 +43,12 @@ pub(crate) struct Play {
     pub(crate) number: u32,
     pub(crate) history: Transcript,
     pub(crate) message: Message,
-    /// What the model says to each request.
+    /// Replies of the model to each request.
     pub(crate) replies: Vec<Vec<Beat>>,
-    /// What another model says, where there is one.
+    /// Replies of another model, if there is one.
     pub(crate) fallback: Option<Vec<Vec<Beat>>>,
     pub(crate) context_tokens: Option<u64>,
-    /// What the profile is besides the default.
+    /// Fields of the profile that differ from the default.
     pub(crate) profile: Value,
     pub(crate) response_schema: Option<Value>,
     pub(crate) answer_check: Option<AnswerCheck>,
@@ -56,7 +56,7 @@ pub(crate) struct Play {
     pub(crate) tool_sources: Vec<Arc<dyn ToolSource>>,
     pub(crate) interceptors: Vec<Arc<dyn Interceptor>>,
     pub(crate) budgets: Vec<Arc<dyn Budgets>>,
-    /// Whether what is told to hang does, and so ends the process.
+    /// Set if calls that are told to hang do so, and the process ends.
     pub(crate) hangs: bool,
 }
 
@@ -81,15 +81,15 @@ impl Play {
     }
 }
 
-/// What became of a turn.
+/// Outcome of a turn.
 pub(crate) struct Played {
-    /// None where the process ended first.
+    /// None if the process ended first.
     pub(crate) outcome: Option<Outcome>,
     /// The calls that ran, as their tools and arguments.
     pub(crate) ran: Vec<String>,
 }
 
-/// Runs a turn, or carries it on where there are records of it, until it ends or its process does.
+/// Runs a turn, or carries it on if there are records of it, until it ends or its process does.
 pub(crate) async fn play(
     journal: Arc<dyn Journal>,
     session: &SessionId,
@@ -199,7 +199,7 @@ fn profile(layer: Layer) -> Result<Profile, Failure> {
     Ok(profile::resolve("default", &[base, layer])?.profile)
 }
 
-/// What the models and the tools of a turn know of it.
+/// State that the models and the tools of a turn share.
 struct Stage {
     hangs: bool,
     is_resumed: bool,
@@ -214,7 +214,7 @@ impl Stage {
         ran.push(call);
     }
 
-    /// Ends the process, or returns where nothing hangs.
+    /// Ends the process, or returns if nothing hangs.
     async fn hang(&self) {
         if self.hangs {
             self.end.notify_one();

@@ -1,4 +1,4 @@
-//! What journaling adds to a step of one call, under the driver itself.
+//! Cost of journaling for a step of one call, under the driver itself.
 
 use crate::Failure;
 use crate::fakes::{self, Everything, calls, replied, says};

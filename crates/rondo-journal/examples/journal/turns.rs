@@ -13,10 +13,10 @@ use rondo_types::{
 };
 use std::sync::Arc;
 
-/// What the turns of a session have in common.
+/// Properties that the turns of a session share.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Scene {
-    /// What the model holds.
+    /// Context length of the model.
     pub(crate) context_tokens: Option<u64>,
     /// Bytes of each result.
     pub(crate) result_bytes: usize,
@@ -59,7 +59,7 @@ fn setup(scene: Scene, session: &Arc<OwnedSession>, number: u32) -> Result<TurnS
     })
 }
 
-/// Looks once after each question, then answers; sums up where it is offered no tools.
+/// Looks once after each question, then answers; sums up if it is offered no tools.
 struct Caller(Scene);
 
 impl Model for Caller {

@@ -1,4 +1,4 @@
-//! What must be true in the end.
+//! Conditions that must hold in the end.
 
 use crate::harness;
 use crate::scenario::{ANSWER, Scenario, step_of};
@@ -91,7 +91,7 @@ fn files(work: &Path) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// What was found in one case.
+/// Findings in one case.
 #[derive(Default)]
 pub(crate) struct Found {
     kills: usize,
@@ -170,7 +170,7 @@ fn check_requests(end: &End, problems: &mut Vec<String>) {
     }
 }
 
-/// Each call ends once, and as it does undisturbed, unless nobody knows.
+/// Each call ends once, and as it does undisturbed, unless its end is unknown.
 fn check_outcomes(undisturbed: &End, end: &End, problems: &mut Vec<String>) {
     let (expected, got) = (undisturbed.outcomes(), end.outcomes());
     if !expected.keys().eq(got.keys()) {
@@ -192,7 +192,7 @@ fn is_in_doubt(outcome: &ToolOutcome) -> bool {
     matches!(outcome, ToolOutcome::Error(error) if error.code == ToolErrorCode::InDoubt)
 }
 
-/// An effect happens once; where its call is in doubt, once or not at all.
+/// An effect happens once; if its call is in doubt, once or not at all.
 fn count_effects(undisturbed: &End, end: &End, found: &mut Found) {
     let outcomes = end.outcomes();
     let mut unknown = outcomes.values().flatten().filter(|it| is_in_doubt(it));
@@ -207,7 +207,7 @@ fn count_effects(undisturbed: &End, end: &End, found: &mut Found) {
     }
 }
 
-/// What was found in all cases.
+/// Findings in all cases.
 #[derive(Default)]
 pub(crate) struct Tally {
     scenarios: usize,

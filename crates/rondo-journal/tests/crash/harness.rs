@@ -26,7 +26,7 @@ const SECOND_KILL_POINTS: usize = 14;
 /// Coprime to the number of points, so that the cases spread over all of them.
 const SPREAD: usize = 5;
 
-/// What a victim's process came to.
+/// End of a victim's process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Killed,

@@ -2,7 +2,7 @@
 //! belongs together.
 //!
 //! The victim works on several sessions at once, so that their appends share commits. For each it submits a message,
-//! then appends a record that tells of it, and says on its standard output what returned.
+//! then appends a record about it, and writes the returned value to its standard output.
 
 use crate::MAIL_ARGS;
 use rondo_core::Journal;
@@ -30,7 +30,7 @@ pub(crate) const KILLS: usize = 24;
 const LINES_MAX: usize = 60;
 /// Coprime to that, so that the kills spread.
 const SPREAD: usize = 17;
-/// What a victim says where it does not know whether its records are there.
+/// Line of a victim that does not know whether its records exist.
 const UNKNOWN: &str = "unknown";
 /// Bytes that a message has where room runs out.
 const LONG: usize = 20_000;
@@ -111,7 +111,7 @@ async fn work(store: &Store, number: u64, is_long: bool) {
     }
 }
 
-/// What a victim said last of each session: its word and number.
+/// Last line of a victim about each session: its word and number.
 pub(crate) type Said = BTreeMap<u64, (String, u64)>;
 
 fn said(output: &str) -> Said {
@@ -158,7 +158,7 @@ pub(crate) async fn check(store: &Store, said: &Said, is_cut: bool) {
     }
 }
 
-/// What was taken is known when it is submitted again.
+/// A submission that was taken is known when it is repeated.
 pub(crate) async fn check_repeated(store: &Store, said: &Said) {
     for number in said.keys() {
         let id = session(*number);
@@ -228,7 +228,7 @@ pub(crate) async fn killed_after(
     said(&output)
 }
 
-/// The test of processes whose files cannot grow, which fails in the midst of a commit.
+/// The test of processes whose files cannot grow, which fails in the middle of a commit.
 pub(crate) fn without_room() {
     run(async {
         let mut unknown = 0;
@@ -257,7 +257,7 @@ pub(crate) fn without_room() {
     });
 }
 
-/// The test of a disk that is full, where this process may mount one.
+/// The test of a disk that is full, if this process may mount one.
 pub(crate) fn on_a_full_disk() {
     run(async {
         let dir = TempDir::new().unwrap();

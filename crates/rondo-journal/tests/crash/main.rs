@@ -3,7 +3,7 @@
 //! The victim (`victim.rs`) is this program again: a turn with the real store, the real tools and a
 //! scripted provider on loopback, whose journal, model and tools are wrapped so that they count the
 //! points they pass and end the process by SIGKILL at one of them (`points.rs`). Every scenario
-//! (`scenario.rs`) is run once undisturbed, which tells its points and what must come of it, then
+//! (`scenario.rs`) is run once undisturbed, which shows its points and the expected result, then
 //! once for each point; every second time the resumed process is killed too (`harness.rs`). What the
 //! journal, the provider and the effects say in the end is compared (`check.rs`).
 //!
@@ -103,7 +103,7 @@ fn main() {
     );
 }
 
-/// Filters are words that are no options and no option's value.
+/// Filters are words that are not options and no option's value.
 fn is_asked_for(args: &[String], name: &str) -> bool {
     let is_exact = args.iter().any(|arg| arg == "--exact");
     let mut skipped = false;

@@ -1,4 +1,4 @@
-//! Where the victim can be killed.
+//! Points at which the victim can be killed.
 
 use async_trait::async_trait;
 use futures_util::StreamExt as _;
@@ -13,7 +13,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
-/// Which events of a reply are points: where it begins, in the midst of it, and its end.
+/// Which events of a reply are points: its beginning, its middle, and its end.
 const STREAM_EVENTS: [usize; 2] = [1, 4];
 
 /// Counts the points that are passed, and ends the process at one.
@@ -51,7 +51,7 @@ impl Points {
     /// Counts a point and returns whether the process is to die at it.
     fn count(&self, name: &str) -> bool {
         let mut passed = self.0.lock().unwrap();
-        // While the process dies inside a call, calls beside it go on: they are not where it died.
+        // While the process dies inside a call, calls beside it continue: they are not where it died.
         if passed.kill_at > 0 && passed.count >= passed.kill_at {
             return false;
         }
@@ -126,7 +126,7 @@ impl<M: Model> Model for MortalModel<M> {
 pub(crate) struct MortalTool {
     pub(crate) inner: Arc<dyn Tool>,
     pub(crate) points: Points,
-    /// Where files are written.
+    /// Directory of the written files.
     pub(crate) directory: PathBuf,
 }
 

@@ -1,4 +1,4 @@
-//! What the victims are to do.
+//! Tasks of the victims.
 
 use rondo_testkit::{CallScript, Recorded, ReplyScript, Response, openai};
 use serde_json::{Value, json};
@@ -113,7 +113,7 @@ impl Scenario {
     }
 }
 
-/// Returns which step a request is for, from 0.
+/// Returns the step that a request is for, from 0.
 pub(crate) fn step_of(request: &Value) -> usize {
     let messages = request["messages"].as_array().unwrap();
     let of_model = |message: &&Value| message["role"] == "assistant";

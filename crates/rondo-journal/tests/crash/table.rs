@@ -1,4 +1,4 @@
-//! What became of the calls that were in doubt.
+//! Outcome of the calls that were in doubt.
 
 use rondo_types::InDoubtDecision;
 use std::collections::BTreeMap;

@@ -8,7 +8,7 @@ use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::PathBuf;
 
-/// Writes a line to the effects: `send` for good, `put` once for each key, as a target that honours
+/// Writes a line to the effects: `send` for good, `put` once for each key, as a target that honors
 /// keys does.
 pub(crate) struct Outside {
     pub(crate) name: &'static str,

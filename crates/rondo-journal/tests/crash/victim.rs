@@ -16,13 +16,13 @@ use std::sync::Arc;
 
 /// The session of every victim.
 pub(crate) const SESSION: &str = "crash";
-/// What it is asked.
+/// Question of a victim's turn.
 pub(crate) const QUESTION: &str = "do it";
 
-/// What a victim is to do.
+/// Task of a victim.
 #[derive(Debug, Clone)]
 pub(crate) struct Order {
-    /// Where everything of it is.
+    /// Directory of all its files.
     pub(crate) home: PathBuf,
     /// The provider.
     pub(crate) url: String,
@@ -84,7 +84,7 @@ async fn turn(order: &Order) {
     let (owned, records) = open(&store, &id);
     let setup = setup(order, owned);
     let (events, listener) = events::channel(id, setup.turn.clone());
-    // Nobody listens, and nobody has to.
+    // There is no listener, and none is needed.
     drop(listener);
     let (_handle, control) = control();
     let history = Transcript::new();

@@ -1,5 +1,5 @@
-//! What holds for any text that is taken for the records of a session, one a line. A fuzz target includes this file, and a
-//! test feeds it what that found.
+//! Properties of any text that is taken for the records of a session, one a line. A fuzz target includes this file, and
+//! a test feeds it the fuzzer's findings.
 
 use rondo_core::history::History;
 use rondo_core::ports::Record;

@@ -1,4 +1,4 @@
-//! What every engine promises, of the journal in a directory and in memory.
+//! Promises of every engine, for the journal in a directory and in memory.
 
 use async_trait::async_trait;
 use rondo_conformance::Engine;

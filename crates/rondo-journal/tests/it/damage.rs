@@ -25,7 +25,7 @@ async fn each_kind_of_damage_is_found_at_its_record() {
         (
             "UPDATE records SET hash = x'00' WHERE seq = 3",
             3,
-            "no hash",
+            "malformed",
         ),
         ("DELETE FROM records WHERE seq = 2", 2, "not there"),
         ("DELETE FROM records WHERE seq = 3", 3, "not there"),

@@ -26,7 +26,7 @@ async fn an_exported_session_is_read_back_without_a_loss() {
     assert_eq!(read(&to), read(&from));
     assert_eq!(to.store.check(&id("a")).unwrap().defect, None);
     assert_eq!(to.store.session(&id("a")).unwrap().title, "a title");
-    // It goes on where it was.
+    // It continues where it was.
     say(&to.store.own(&id("a")).unwrap(), Seq(5), &["six"]).await;
 }
 
@@ -67,7 +67,7 @@ async fn a_file_cut_anywhere_keeps_its_whole_lines() {
         let last_is_whole = part.len() == file.len() - 1 || is_record(&part[header_end..]);
         let expected = whole + u64::from(!ends_whole && last_is_whole);
         assert_eq!(imported.records, expected, "cut at {cut}");
-        // What is missing shows, also where the cut is at a line's end.
+        // What is missing shows, also if the cut is at a line's end.
         assert_eq!(imported.torn, expected < 3, "cut at {cut}");
         assert_eq!(imported.announced, Some(3));
         assert_eq!(to.store.check(&name).unwrap().defect, None);
@@ -152,7 +152,7 @@ async fn the_directory_goes_with_the_session_and_may_be_missing() {
     let file = exported(&from, "a");
     let imported = to.store.import(&mut file.as_slice(), None).unwrap();
     assert_eq!(imported.directory, "/home/me/notes");
-    // It is told, and not worked in before somebody says so.
+    // It is told, and not worked in before a user agrees.
     let works_in = || to.store.session(&id("a")).unwrap().directory;
     assert_eq!(works_in(), "");
     to.store.set_directory(&id("a"), "/home/me/notes").unwrap();
@@ -223,7 +223,7 @@ async fn a_long_file_is_imported_in_parts_and_whole_or_not_at_all() {
     assert_eq!(info(&to), expected);
 }
 
-/// What a process leaves that was killed in an import: the row, and some of the records.
+/// A process that was killed in an import leaves the row, and some of the records.
 #[tokio::test]
 async fn an_import_that_was_cut_off_is_no_session_and_is_begun_anew() {
     let from = journal();
@@ -317,7 +317,7 @@ async fn an_end_that_is_not_the_announced_one_is_refused() {
             Err(JournalError::Store(StoreError::BadExport { .. }))
         ));
     }
-    // Files of before say neither.
+    // Earlier files say neither.
     let old =
         file.replace(",\"records\":3", "")
             .replacen(&format!(",\"end_hash\":\"{last}\""), "", 1);

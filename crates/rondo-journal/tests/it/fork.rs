@@ -5,7 +5,7 @@ use rondo_core::session_store::StoreError;
 use rondo_journal::{Entry, JournalError};
 use rondo_types::{TimeMs, TurnId};
 
-/// What was said in each record, in order.
+/// Text of each record, in order.
 fn bodies(entries: &[Entry]) -> Vec<&'static str> {
     let words = ["one", "two", "three", "four", "left", "right"];
     let said = |entry: &Entry| words.into_iter().find(|word| entry.json.contains(word));

@@ -195,7 +195,7 @@ async fn a_session_is_read_a_page_at_a_time_and_its_file_is_free_meanwhile() {
     let mut taken = Vec::new();
     let read = journal.store.each(&id("a"), Seq(1), |entry| {
         taken.push(entry.seq.0);
-        // Whoever reads may ask the store, and what lies ahead is not read yet.
+        // A reader may ask the store, and what lies ahead is not read yet.
         assert_eq!(journal.store.session(&id("a"))?.head, Seq(3));
         meddle(&journal, "DELETE FROM records WHERE seq = 3");
         Ok::<_, JournalError>(())

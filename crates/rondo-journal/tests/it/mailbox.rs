@@ -1,4 +1,4 @@
-//! What waits for sessions, in the journal's file. What all engines have in common is checked in `conformance`.
+//! Mailboxes in the journal's file. Common promises of all engines are checked in `conformance`.
 
 use crate::support::{Journal, id, journal, meddle, said};
 use rondo_conformance::samples::{accepted, message, row};

@@ -16,7 +16,7 @@ mod recorded_kinds;
 mod recorded_turns;
 mod salvage;
 mod sessions;
-/// What plays the turns of the fixtures.
+/// Player of the fixtures' turns.
 #[expect(dead_code, reason = "only what carries a turn on is needed here")]
 #[path = "../../examples/journal/stage.rs"]
 mod stage;

@@ -30,7 +30,7 @@ async fn a_session_has_one_owner_at_a_time() {
 async fn an_owner_that_lost_the_session_is_fenced() {
     let journal = journal();
     let owned = three(&journal, "a").await;
-    // What a second owner does where the lock was not seen, as after a copied lock directory.
+    // What a second owner does if the lock was not seen, as after a copied lock directory.
     crate::support::meddle(&journal, "UPDATE sessions SET epoch = epoch + 1");
     let lost = owned.lost();
     assert!(!lost.is_cancelled());

@@ -1,4 +1,4 @@
-//! What lies in the journal's place, before it is opened and while it is used.
+//! Files in the journal's place, before it is opened and while it is used.
 
 use crate::support::{append, id, journal, said, three};
 use rondo_core::ports::{AppendError, Seq};

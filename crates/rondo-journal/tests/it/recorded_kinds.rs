@@ -1,4 +1,4 @@
-//! What the sessions in `fixtures/journal` hold: every kind of record that today's engine knows, and every field.
+//! Content of the sessions in `fixtures/journal`: every kind of record that today's engine knows, and every field.
 
 use crate::support::id;
 use crate::versions::{VERSIONS, kept};
@@ -38,7 +38,7 @@ fn variants<T: DeserializeOwned>(unknown: Value) -> BTreeSet<String> {
     names.map(str::to_owned).collect()
 }
 
-/// Gathers every text that stands under a key, at any depth.
+/// Gathers every text that is under a key, at any depth.
 fn gather(value: &Value, key: &str, found: &mut BTreeSet<String>) {
     match value {
         Value::Object(fields) => {
@@ -102,7 +102,7 @@ fn a_kept_session_holds_each_answer_that_a_record_can_have() {
     assert_eq!(missing, absent);
 }
 
-/// The fields that are left out where they say nothing, and where they stand.
+/// The fields that are left out if they say nothing, and where they are.
 const OPTIONAL: &[(&str, &str)] = &[
     ("turn_started", "/addresses/1"),
     ("turn_started", "/brought/0"),

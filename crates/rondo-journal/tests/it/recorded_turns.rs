@@ -156,7 +156,7 @@ fn each_recorded_turn_replays_without_a_difference() {
     }
 }
 
-/// What a record tells, in a word; nothing for what begins a turn and for what the gate allows.
+/// Summary of a record in a word; `None` for the beginning of a turn and for decisions of the gate.
 fn told(record: &Record) -> Option<String> {
     let outcome = |it: &ToolOutcome| it.code().map_or("ok", |code| code.as_str()).to_owned();
     let word = |value: serde_json::Value| value.as_str().unwrap().to_owned();

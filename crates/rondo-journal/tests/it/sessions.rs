@@ -37,7 +37,7 @@ fn a_prefix_names_a_session_when_only_one_begins_with_it() {
     assert_eq!(journal.store.resolve("b").unwrap(), id("b"));
     assert_eq!(journal.store.resolve("b%").unwrap(), id("b%"));
     let error = journal.store.resolve("ab").unwrap_err().to_string();
-    assert_eq!(error, "`ab` may be any of ab1, ab2");
+    assert_eq!(error, "`ab` is ambiguous: it matches ab1, ab2");
     for none in ["", "c", "%", "AB1"] {
         assert!(journal.store.resolve(none).is_err(), "{none}");
     }
@@ -249,7 +249,7 @@ async fn a_session_that_a_call_started_stands_below_its_parent_and_goes_with_it(
     assert_eq!(resolve("ab").unwrap(), "ab");
     assert_eq!(
         resolve("ab.").unwrap_err().to_string(),
-        "`ab.` may be any of ab.r00100100, ab.r00100101, ab.r28b9c916bd43e4f21e94, ab.xr0010010"
+        "`ab.` is ambiguous: it matches ab.r00100100, ab.r00100101, ab.r28b9c916bd43e4f21e94, ab.xr0010010"
     );
     assert_eq!(resolve("ab.r00100101").unwrap(), "ab.r00100101");
     assert_eq!(resolve("x").unwrap(), "x.r20261124");

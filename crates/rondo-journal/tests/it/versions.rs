@@ -177,7 +177,7 @@ fn todays_reader_imports_what_each_version_exported() {
             let file = exported_file(version, name);
             store.import(&mut file.as_bytes(), None).unwrap();
             assert_eq!(store.session(&id(name)).unwrap().turns, *turns, "{name}");
-            // Where a fork came from is told by the file; the copy is a session of its own.
+            // The file names the origin of a fork; the copy is a session of its own.
             let lines = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
             assert_eq!(lines(&exported(store, name)), lines(&file), "{name}");
         }
@@ -267,7 +267,7 @@ async fn what_a_newer_minor_version_adds_is_kept_and_passed_over() {
     let history = store.history(&id("plain")).unwrap();
     assert_eq!(history.head(), Seq(records));
     assert_eq!(store.load(&id("plain")).unwrap().len() as u64, records - 1);
-    // Today's writer goes on behind it, and nothing of it is lost.
+    // Today's writer continues behind it, and nothing of it is lost.
     let owned = store.own(&id("plain")).unwrap();
     append(&owned, Seq(records), vec![said("and today")])
         .await
@@ -330,8 +330,8 @@ fn a_newer_major_version_is_refused_by_its_name_and_left_as_it_is() {
     assert!(matches!(refused, StoreError::BadExport { line: 1, .. }));
 }
 
-/// What the first version does with the cells of the second: their records are of a later version, so it
-/// keeps them and passes them over, as the matrix above has it for any kind.
+/// The first version keeps the cells of the second and skips them, like any kind of a later version
+/// in the matrix above.
 #[test]
 fn cells_are_recorded_as_a_later_versions_kind_and_by_no_turn() {
     let kept = kept("v2");

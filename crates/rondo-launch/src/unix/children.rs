@@ -6,7 +6,7 @@ use std::io::{self, PipeReader};
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// Where the handler of the signal says that a child has ended.
+/// Descriptor on which the signal handler reports the end of a child.
 static TELL: AtomicI32 = AtomicI32::new(-1);
 
 /// The children of this process, adopted ones too. Readable when some may have ended.
@@ -17,7 +17,7 @@ pub(crate) struct Children {
 }
 
 impl Children {
-    /// Has the ends of children be told from now on; what has ended before is to be collected at once.
+    /// Reports the ends of children from now on; children that have ended before must be collected at once.
     ///
     /// Takes the process's handler of the signal until this is dropped, so only the small supervisor may call it, and
     /// there may be no other.
@@ -36,12 +36,12 @@ impl Children {
         })
     }
 
-    /// Forgets what was told so far; to be done before what has ended is collected.
+    /// Clears earlier reports; must be called before ended children are collected.
     pub(crate) fn forget_told(&self) {
         let _ = rustix::io::read(&self.told, &mut [0; 64]);
     }
 
-    /// Collects a child that has ended; nothing where none has.
+    /// Collects a child that has ended; nothing if none has.
     ///
     /// # Errors
     /// When there are no children left.
@@ -54,7 +54,7 @@ impl Children {
         }
     }
 
-    /// Becomes readable again, where not all that has ended was collected.
+    /// Becomes readable again, if not all that has ended was collected.
     pub(crate) fn tell_again(&self) {
         let _ = rustix::io::write(&self.tell, b"c");
     }
@@ -82,7 +82,7 @@ fn handle_ends() {
 
 #[expect(unsafe_code, reason = "signals have no safe interface")]
 fn ignore_ends() {
-    // SAFETY: the default action is no code of ours.
+    // SAFETY: the default action is not a code of ours.
     unsafe { libc::signal(libc::SIGCHLD, libc::SIG_DFL) };
 }
 
@@ -95,7 +95,7 @@ extern "C" fn tell_of_end(_signal: libc::c_int) {
     // SAFETY: it returns the place of this thread.
     let place = unsafe { libc::__error() };
     // SAFETY: the place is this thread's own, and is left as it was found; the byte outlives the call, which does not
-    // wait. Where the pipe is full, enough was told.
+    // wait. If the pipe is full, enough was reported.
     unsafe {
         let error = *place;
         libc::write(TELL.load(Ordering::Relaxed), b"c".as_ptr().cast(), 1);

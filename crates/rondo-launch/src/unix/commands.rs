@@ -1,4 +1,4 @@
-//! What runs a command, or a program, and how it is started.
+//! Programs that run commands, and the way they are started.
 
 use super::{
     BASH_PATHS, MARK_VARIABLE, Pty, die_with_supervisor, give_way, marks, own_session, pid,
@@ -19,13 +19,13 @@ use std::process::{Command, Stdio};
 /// The bound on one argument of a program on Linux, in bytes, with the zero at its end.
 const ARGUMENT_BYTES_MAX: usize = 128 << 10;
 
-/// Starts `bash -c`, or the program itself where there is a list of words, in its own session with the terminal as its
+/// Starts `bash -c`, or the program itself if there is a list of words, in its own session with the terminal as its
 /// controlling one.
 ///
 /// Forks, so only the small supervisor may call it.
 ///
 /// `mark` is in the environment of everything that the command starts, beside the `variables`. Returns its process,
-/// and what is to be put back when it has ended.
+/// and what to restore when it has ended.
 pub(crate) fn spawn_command(
     spec: &CallSpec,
     variables: &[(OsString, OsString)],
@@ -34,7 +34,7 @@ pub(crate) fn spawn_command(
 ) -> io::Result<(Pid, Protection)> {
     if let Some(command) = without_shell(spec, variables)? {
         let started = spawn_on_terminal(command, spec, variables, pty, mark);
-        // What cannot be executed, such as a script without a first line that says by what, is left to the shell.
+        // A file that cannot be executed, such as a script without an interpreter line, is left to the shell.
         if started.is_ok() || spec.argv.is_some() {
             return started;
         }
@@ -42,7 +42,7 @@ pub(crate) fn spawn_command(
     spawn_on_terminal(in_shell(spec, variables)?, spec, variables, pty, mark)
 }
 
-/// Returns the command as a program, where it needs no shell.
+/// Returns the command as a program, if it needs no shell.
 ///
 /// # Errors
 /// When it is a list of words whose first leads to no program.
@@ -78,7 +78,7 @@ pub(crate) fn in_shell(spec: &CallSpec, variables: &[(OsString, OsString)]) -> i
     Ok(shell)
 }
 
-/// Has the shell read a command from a file in memory.
+/// Makes the shell read a command from a file in memory.
 #[cfg(target_os = "linux")]
 fn read_from_memory<'a>(shell: &'a mut Command, command: &str) -> io::Result<&'a mut Command> {
     use std::os::fd::AsRawFd as _;
@@ -142,7 +142,7 @@ fn spawn_on_terminal(
     Ok((leader, protection))
 }
 
-/// Has the kernel end a command before others if memory is short.
+/// Makes the kernel end a command before others if memory is short.
 #[expect(
     unsafe_code,
     reason = "a process can only give way itself, between fork and exec"

@@ -10,7 +10,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 /// The descriptors that there is room for in one message.
 pub(crate) const DESCRIPTORS_MAX: usize = 32;
-/// What a message says besides its descriptors: a program that reads specifications where it should keep
+/// Content of a message besides its descriptors: a program that reads specifications although it should keep
 /// finds an empty line, and refuses.
 pub(crate) const MESSAGE: [u8; 1] = *b"\n";
 
@@ -34,7 +34,7 @@ pub(crate) fn send(socket: impl AsFd, descriptors: &[BorrowedFd<'_>]) -> io::Res
     Ok(())
 }
 
-/// Takes the next message's descriptors, none where there were too many; nothing at the end. Never waits. No
+/// Takes the next message's descriptors, none if there were too many; nothing at the end. Never waits. No
 /// program that is executed later has them.
 pub(crate) fn receive(socket: impl AsFd) -> io::Result<Option<Vec<OwnedFd>>> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(DESCRIPTORS_MAX))];

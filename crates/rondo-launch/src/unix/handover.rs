@@ -1,4 +1,4 @@
-//! What hands a call from one process to another: sealed memory, handles of processes, the way to a parent.
+//! Transfer of a call between processes: sealed memory, handles of processes, the way to a parent.
 
 use super::descriptors;
 use rustix::event::{PollFd, PollFlags};
@@ -25,7 +25,7 @@ pub(crate) fn seal(bytes: &[u8]) -> io::Result<OwnedFd> {
     Ok(memory.into())
 }
 
-/// Reads what was sealed; never waits.
+/// Reads the sealed bytes; never waits.
 pub(crate) fn read_sealed(memory: OwnedFd, bytes_max: usize) -> io::Result<Vec<u8>> {
     // Other descriptors have no seals, and could have the reader wait.
     let is_sealed = rustix::fs::fcntl_get_seals(&memory).is_ok_and(|it| it.contains(SEALS));
@@ -42,12 +42,12 @@ pub(crate) fn read_sealed(memory: OwnedFd, bytes_max: usize) -> io::Result<Vec<u
     Ok(bytes)
 }
 
-/// Returns what stands for this process, whatever becomes of its id.
+/// Returns a handle of this process, which stays valid when its id is reused.
 pub(crate) fn own_handle() -> io::Result<OwnedFd> {
     handle_of(rustix::process::getpid())
 }
 
-/// Returns what stands for a child of ours that was not waited for.
+/// Returns the handle of a child of ours that was not waited for.
 pub(crate) fn handle_of_child(child: u32) -> io::Result<OwnedFd> {
     handle_of(super::pid(child).ok_or(io::ErrorKind::InvalidInput)?)
 }
@@ -61,7 +61,7 @@ pub(crate) fn kill(handle: &OwnedFd) {
     let _ = rustix::process::pidfd_send_signal(handle, Signal::KILL);
 }
 
-/// Lets the process go on that a handle stands for.
+/// Lets the process continue that a handle stands for.
 pub(crate) fn resume(handle: &OwnedFd) {
     let _ = rustix::process::pidfd_send_signal(handle, Signal::CONT);
 }
@@ -130,7 +130,7 @@ pub(crate) fn close_others() -> io::Result<()> {
     }
 }
 
-/// Has children that end be forgotten by the kernel, or has them wait for their parent as usual.
+/// Lets the kernel forget children that end, or makes them wait for their parent as usual.
 #[expect(unsafe_code, reason = "signals have no safe interface")]
 pub(crate) fn forget_children(are_forgotten: bool) {
     let action = match are_forgotten {

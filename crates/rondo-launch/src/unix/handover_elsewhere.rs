@@ -1,4 +1,4 @@
-//! Where descriptors of one process are not handed to another, each supervisor is started anew.
+//! Without the transfer of descriptors between processes, each supervisor is started again.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! What a process has that its children inherit, and that others of the user can change.
+//! Process state that children inherit, and that others of the user can change.
 
 use rustix::process::{Resource, Rlimit};
 

@@ -1,4 +1,4 @@
-//! Finds the process of a command that waits for somebody to type.
+//! Finds the process of a command that waits for a user to type.
 
 use super::tree::below;
 use super::{STAT_STATE, stat_fields};
@@ -13,7 +13,7 @@ const PROCESSES_MAX: usize = 64;
 const THREADS_MAX: usize = 64;
 /// The field of `/proc/PID/stat` with the controlling terminal, counted from the one after the name.
 const STAT_TERMINAL: usize = 4;
-/// What `/dev/tty` is, whichever terminal it leads to.
+/// Device number of `/dev/tty`, whichever terminal it leads to.
 const OWN_TERMINAL: u64 = 5 << 8;
 
 /// How a process waits for input.

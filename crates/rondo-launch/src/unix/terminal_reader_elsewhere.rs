@@ -1,4 +1,4 @@
-//! Processes that wait for somebody to type, on a system that does not list what processes wait for.
+//! Processes that wait for a user to type, on a system that does not list what processes wait for.
 
 use std::os::fd::OwnedFd;
 

@@ -7,14 +7,14 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::MetadataExt as _;
 
-/// What the link of a descriptor begins with that leads to a file in memory.
+/// Prefix of the link of a descriptor of a file in memory.
 const MEMORY_FILE: &[u8] = b"/memfd:";
 /// The bound on descriptors of a process that are looked at.
 const DESCRIPTORS_MAX: usize = 4096;
-/// What the size of a file on the disk is counted in.
+/// Unit of the size of a file on the disk.
 const BLOCK_BYTES: u64 = 512;
 
-/// What the processes below this one take.
+/// Resources of the processes below this one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Measure {
     /// How many there are.

@@ -2,7 +2,7 @@
 
 use rustix::process::{Pid, Signal};
 
-/// What the processes below this one take.
+/// Resources of the processes below this one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Measure {
     /// How many there are.

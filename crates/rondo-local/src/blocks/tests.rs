@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Where the halves are that blocks are scaled with, and the sum of the numbers of three blocks, plain
+/// Offsets of the halves by which blocks are scaled, and the sum of the numbers of three blocks, plain
 /// and weighed by place, as candle 0.11 unpacks them.
 const RECORDED: [(Kind, &[usize], f64, f64); 13] = [
     (Kind::F32, &[2], 1.306919455469624e-10, 8.876682510566836e-9),

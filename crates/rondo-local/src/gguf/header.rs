@@ -18,11 +18,11 @@ pub(super) const NAME_BYTES_MAX: usize = 1_024;
 pub(super) const DIMENSIONS_MAX: u32 = 4;
 /// Arrays in arrays; models have none.
 const DEPTH_MAX: u32 = 4;
-/// Where the tensors' data may begin, and what it is without an entry (`GGUF_DEFAULT_ALIGNMENT`).
+/// Upper bound of the alignment of the tensors' data, and its default (`GGUF_DEFAULT_ALIGNMENT`).
 const ALIGNMENT_MAX: u64 = 1 << 20;
 const ALIGNMENT: u64 = 32;
 
-/// What a header says.
+/// Parsed header.
 #[derive(Debug, PartialEq)]
 pub(super) struct Header {
     pub(super) entries: HashMap<String, Value>,
@@ -45,7 +45,7 @@ pub(super) enum Value {
 pub(super) struct Array {
     kind: u32,
     count: u64,
-    /// Where its elements lie.
+    /// Range of its elements.
     place: Range<usize>,
 }
 
@@ -56,7 +56,7 @@ pub(super) struct Tensor {
     pub(super) kind: Result<Kind, u32>,
     /// Its sizes, the rows' length first, as files have them.
     pub(super) dimensions: Vec<usize>,
-    /// Where it lies; nowhere for other kinds, whose length is not known.
+    /// Range of its data; empty for other kinds, whose length is not known.
     pub(super) place: Range<usize>,
 }
 
@@ -77,7 +77,7 @@ mod kinds {
     pub(super) const F64: u32 = 12;
 }
 
-/// Returns the length of a value, where its kind has one length.
+/// Returns the length of a value, if its kind has one length.
 fn length(kind: u32) -> Option<u64> {
     Some(match kind {
         kinds::U8 | kinds::I8 | kinds::BOOL => 1,
@@ -110,7 +110,7 @@ pub(super) fn read(file: &[u8]) -> Result<Header, String> {
     let alignment = match entries.get("general.alignment") {
         None => ALIGNMENT,
         Some(Value::Whole(number)) if (1..=ALIGNMENT_MAX).contains(number) => *number,
-        Some(_) => return Err("its `general.alignment` makes no sense".to_owned()),
+        Some(_) => return Err("its `general.alignment` is invalid".to_owned()),
     };
     let data = (reader.at as u64).next_multiple_of(alignment);
     Ok(Header {
@@ -161,7 +161,7 @@ impl<'a> Reader<'a> {
         self.file.get(place).ok_or_else(ends)
     }
 
-    /// Goes on behind so many bytes, and returns where they are.
+    /// Skips so many bytes, and returns where they are.
     fn pass(&mut self, length: u64) -> Result<Range<usize>, String> {
         let length = usize::try_from(length).map_err(|_| ends())?;
         let end = self.at.checked_add(length).ok_or_else(ends)?;

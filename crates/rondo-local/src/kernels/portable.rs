@@ -1,4 +1,4 @@
-//! What every processor can compute, and for all kinds of blocks: weights are unpacked to floats, four
+//! Kernels for every processor and all kinds of blocks: weights are unpacked to floats, four
 //! rows at a time, and meet the numbers as they are.
 //!
 //! Functions are put in line so that they can be compiled for more instructions than the program's
@@ -17,7 +17,7 @@ use crate::blocks::Kind;
 use std::array;
 use std::f32::consts::{LN_2, LOG2_E};
 
-/// Whether this architecture always multiplies and adds at once.
+/// `true` if this architecture always multiplies and adds at once.
 pub(super) const FUSED: bool = cfg!(target_arch = "aarch64");
 
 /// Numbers of a vector, whatever the registers hold.
@@ -84,7 +84,7 @@ fn multiply_group<const FUSE: bool, const W: usize>(
     }
 }
 
-/// Multiplies each of some rows with each of some others. All are of one length.
+/// Multiplies each of some rows with each of some others. All have the same length.
 #[inline(always)]
 // With counted loops over slices of one known length, the sums stay in registers.
 fn dots<const FUSE: bool, const W: usize, const N: usize>(
@@ -138,7 +138,7 @@ fn added(sums: &[f32; LANES]) -> f32 {
     ((a + e) + (b + f)) + ((c + g) + (d + h))
 }
 
-/// Multiplies each number's `x / (1 + exp(-x))` with the other number. Both are of one length.
+/// Multiplies each number's `x / (1 + exp(-x))` with the other number. Both have the same length.
 #[inline(always)]
 pub(super) fn gate<const FUSE: bool>(numbers: &mut [f32], by: &[f32]) {
     for (number, by) in numbers.iter_mut().zip(by) {
@@ -146,7 +146,7 @@ pub(super) fn gate<const FUSE: bool>(numbers: &mut [f32], by: &[f32]) {
     }
 }
 
-/// What the powers of two between -0.5 and 0.5 are a series of: `ln(2)^n / n!`, from the sixth down.
+/// Coefficients of the series of the powers of two between -0.5 and 0.5: `ln(2)^n / n!`, from the sixth down.
 pub(super) const SERIES: [f32; 7] = [
     1.540_353e-4,
     1.333_355_8e-3,

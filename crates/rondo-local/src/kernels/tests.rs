@@ -8,7 +8,7 @@ use std::io::Write as _;
 
 /// The kinds that have kernels of their own, and one that is unpacked.
 const KINDS: [Kind; 3] = [Kind::Q4K, Kind::Q6K, Kind::Q5_0];
-/// What a product may be off by, next to the sum of its terms' sizes: single floats are added in another
+/// Permitted error of a product, relative to the sum of its terms' sizes: single floats are added in another
 /// order.
 const TOLERANCE: f64 = 1e-5;
 
@@ -250,7 +250,7 @@ fn a_gate_is_open_shut_or_in_between() {
     }
 }
 
-/// What rounding costs: half a step for each number at most.
+/// The cost of rounding: half a step for each number at most.
 #[test]
 fn numbers_are_rounded_to_the_nearest_byte() {
     let case = case(Kind::Q4K, UNIT, 512);

@@ -34,7 +34,7 @@ impl Rounded {
 /// Instructions that this processor has: holding a value shows that they may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Arch {
-    /// What AVX-512 has no kernel for is left to AVX2.
+    /// AVX-512, with AVX2 for operations that have no kernel.
     Avx512(Avx512, Avx2),
     Avx2(Avx2),
 }

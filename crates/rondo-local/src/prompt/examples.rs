@@ -13,7 +13,7 @@ use std::fmt::Write as _;
 const EXEC: &str = "exec";
 
 struct Example {
-    /// What stands before the question.
+    /// Text before the question.
     shown: &'static str,
     question: &'static str,
     /// Commands and what they printed.

@@ -1,7 +1,7 @@
 //! Renders tool results as plain text, which a small model reads best.
 //!
 //! The same result as one line of escaped JSON is often not used: the model answers something that
-//! sounds right instead of what stands there.
+//! sounds right instead of what is there.
 
 use rondo_types::ToolContent;
 use rondo_types::text::in_three;
@@ -11,14 +11,14 @@ use std::fmt::Write as _;
 /// The bound on one tool result, in characters: about 1,500 tokens, of which the beginning and the
 /// end are kept.
 const OBSERVATION_CHARS_MAX: usize = 4_000;
-/// What a result without any content reads as, and a command's that printed nothing. A small model takes
+/// Text for a result without any content, and for a command that printed nothing. A small model takes
 /// silence for a failure, and repeats a command that failed.
 const NOTHING: &str = "(no output)";
 const SILENT_SUCCESS: &str = "(no output; exit code 0: it succeeded)";
 const SILENT_NO: &str = "(no output; exit code 1: nothing was found, the answer may be no)";
-/// What follows the output of a command that could not do what it should.
+/// Note after the output of a failed command.
 const WRONG: &str = "(The command was wrong. Try a simpler one.)";
-/// What programs print that were given a name that no file has; some of them exit as those do that say no.
+/// Output of programs that were given the name of a missing file; some of them exit like those that answer no.
 const MISSING: &str = "No such file";
 /// The exit code of programs that say no, and the last one that no signal makes.
 const NO: i64 = 1;

@@ -20,7 +20,7 @@ struct Recorded {
 #[derive(Deserialize)]
 struct Prompt {
     tokens: Vec<u32>,
-    /// The likeliest token, its lead, and the token taken (another one where the reply would end).
+    /// The likeliest token, its lead, and the token taken (another one if the reply would end).
     top: Vec<(u32, f32, u32)>,
 }
 

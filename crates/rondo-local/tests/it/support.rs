@@ -15,7 +15,7 @@ const FILE: &str = "SmolLM2-135M-Instruct.Q4_1.gguf";
 /// Enough for every test; a larger one costs memory.
 const CONTEXT: usize = 1_024;
 
-/// Returns where the weights lie.
+/// Returns the directory of the weights.
 ///
 /// # Panics
 /// When they are not here, with how to fetch them.

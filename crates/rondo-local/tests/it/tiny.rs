@@ -17,7 +17,7 @@ const TOLERANCE: f32 = 0.01;
 struct Recorded {
     text: String,
     tokens: Vec<u32>,
-    /// What follows the last token.
+    /// Logits after the last token.
     logits: Vec<f32>,
 }
 

@@ -87,13 +87,12 @@ pub(crate) async fn call(
             ServerResult::InputRequiredResult(asked) => asked,
             // A result without any content.
             ServerResult::EmptyResult(_) => return content::outcome(CallToolResult::default()),
-            // A block of it is of a kind that rmcp does not know.
+            // One of its blocks has a type that rmcp does not know.
             ServerResult::CustomResult(custom) if custom.0.get("content").is_some() => {
                 return content::outcome_of(custom.0);
             }
             _ => {
-                let message =
-                    format!("the server `{server}` replied with something else than a result");
+                let message = format!("the server `{server}` sent a reply that is not a result");
                 return ToolOutcome::error(ToolErrorCode::Failed, message).into();
             }
         };
@@ -198,7 +197,7 @@ fn failed(server: &str, shared: &Shared, err: ServiceError) -> ToolOutcome {
                 None => "ended while the call was running".to_owned(),
             };
             let message =
-                format!("the server `{server}` {ended}; whether it was done is not known");
+                format!("the server `{server}` {ended}; it is not known whether the call was done");
             ToolOutcome::error(ToolErrorCode::InDoubt, message)
         }
         err if err.is_authorization_required() => {
@@ -207,7 +206,7 @@ fn failed(server: &str, shared: &Shared, err: ServiceError) -> ToolOutcome {
         }
         err if needs_more_scopes(&err) => {
             let message = format!(
-                "the server `{server}` asks for more than the user has granted: `rondo mcp login {server}` asks them"
+                "the server `{server}` requires more permissions than the user has granted: `rondo mcp login {server}` grants them"
             );
             ToolOutcome::error(ToolErrorCode::Failed, message)
         }

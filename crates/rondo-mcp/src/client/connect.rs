@@ -36,7 +36,7 @@ const STREAM_RETRIES_MAX: usize = 5;
 const STREAM_RETRY_MAX: Duration = Duration::from_secs(30);
 /// How long a program may take to end once its input is closed.
 const END_GRACE: Duration = Duration::from_secs(2);
-/// What of a program's standard error is shown, in characters.
+/// Characters of a program's standard error that are shown.
 const STDERR_CHARS_MAX: usize = 400;
 
 /// A connection that works.
@@ -96,7 +96,7 @@ impl Live {
     }
 }
 
-/// What connections are begun with.
+/// Parameters of a new connection.
 pub(crate) struct With<'a> {
     pub(crate) transport: &'a Transport,
     pub(crate) programs: &'a Arc<dyn StartPrograms>,
@@ -127,7 +127,7 @@ pub(crate) async fn connect(
 struct NotBegun {
     /// In a sentence without secrets.
     why: String,
-    /// Whether the answer to the first question was none that a server of the newer lifecycle gives.
+    /// Set if the answer to the first question is not from a server of the newer lifecycle.
     is_no_discovery: bool,
 }
 
@@ -309,7 +309,7 @@ pub(crate) fn needs_more_scopes(err: &ServiceError) -> bool {
     matches!(err, ServiceError::TransportSend(error) if is_short_of_scopes(error))
 }
 
-/// Says that a server was ended since it passed a bound.
+/// Describes the limit for which a server was ended.
 fn ended_for(exceeded: &str) -> String {
     format!("it was ended: {exceeded}")
 }

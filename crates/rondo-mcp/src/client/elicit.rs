@@ -12,17 +12,17 @@ use tokio::sync::Notify;
 /// The bound on the questions of one reply.
 const QUESTIONS_MAX: usize = 8;
 
-/// Returns that the user does not say.
+/// Returns the outcome of a user who does not answer.
 pub(super) fn declined() -> ElicitResult {
     ElicitResult::new(ElicitationAction::Decline)
 }
 
-/// Returns that the question was withdrawn.
+/// Returns the outcome of a question that was withdrawn.
 pub(super) fn cancelled() -> ElicitResult {
     ElicitResult::new(ElicitationAction::Cancel)
 }
 
-/// Asks the user what a server asks. The time until they answer is not the server's: `beat` is told at the end.
+/// Asks the user a server's question. The time until they answer is not the server's: `beat` is called at the end.
 pub(super) async fn ask(
     server: &str,
     request: &ElicitRequestParams,
@@ -56,7 +56,7 @@ pub(super) async fn ask(
     }
 }
 
-/// Adds what the user left out and the server has a default for.
+/// Adds the server's defaults for the values that the user left out.
 fn with_defaults(mut value: Value, schema: &Value) -> Value {
     let properties = schema.get("properties").and_then(Value::as_object);
     let Some(fields) = value.as_object_mut() else {

@@ -1,4 +1,4 @@
-//! Bounds on what a server sends without being asked: requests, notifications, bytes that are no messages, and streams
+//! Bounds on what a server sends without being asked: requests, notifications, bytes that are not messages, and streams
 //! that break off. A server that passes one of them is ended. rmcp itself keeps each reply until the server has read it,
 //! so that requests without end fill the memory.
 
@@ -36,7 +36,7 @@ const VALUES_MAX: usize = 250_000;
 /// The bound on streams that are opened within a period since the ones before ended.
 const STREAMS_MAX: u64 = 50;
 
-/// What is counted in each period.
+/// Kinds of messages that are counted in each period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Counted {
     /// Requests of the server.
@@ -47,7 +47,7 @@ pub(super) enum Counted {
     Lines,
     /// Bytes of a program's output, or of streams of events.
     Bytes,
-    /// Streams of events that the client opened to hear of requests and notifications.
+    /// Streams of events that the client opened to receive requests and notifications.
     Streams,
 }
 
@@ -71,7 +71,7 @@ pub(crate) struct Flood {
     cut: CancellationToken,
 }
 
-/// What was counted.
+/// Counts so far.
 struct State {
     since: Instant,
     counts: HashMap<Counted, u64>,
@@ -92,7 +92,7 @@ impl Default for State {
     }
 }
 
-/// What becomes of a message of the server.
+/// Treatment of a message of the server.
 enum Admitted {
     Passed,
     /// It was dealt with here.
@@ -133,7 +133,7 @@ impl Flood {
         self.end(&mut self.state(), why);
     }
 
-    /// Returns what is cancelled when the server withdraws a request of its own.
+    /// Returns the token that is cancelled when the server withdraws a request of its own.
     pub(super) fn withdrawal(&self, request: &RequestId) -> CancellationToken {
         self.state().open.get(request).cloned().unwrap_or_default()
     }
@@ -196,7 +196,7 @@ impl Flood {
 /// Returns how long a value is as JSON.
 fn bytes_of(value: &impl serde::Serialize) -> usize {
     let mut counter = Counter(0);
-    // What cannot be written came from no JSON.
+    // Text that cannot be written came from no JSON.
     match serde_json::to_writer(&mut counter, value) {
         Ok(()) => counter.0,
         Err(_) => usize::MAX,
@@ -311,7 +311,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Bounded<T> {
 
     async fn close(&mut self) -> Result<(), Self::Error> {
         match self.inner.take() {
-            // rmcp's worker of an address waits here until its messages are taken, which nobody does any more; without its
+            // rmcp's worker of an address waits here until its messages are taken, which never happens now; without its
             // transport it ends.
             None => Ok(()),
             Some(_) if self.flood.cut.is_cancelled() => Ok(()),

@@ -1,4 +1,4 @@
-//! What a server says by itself: progress of calls, changes of its lists, and questions.
+//! Messages that a server sends by itself: progress of calls, changes of its lists, and questions.
 
 use super::elicit;
 use super::flood::Flood;
@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::sync::Notify;
 
-/// What the calls over a connection share with what listens to the server.
+/// State shared by the calls over a connection and the listener to the server.
 #[derive(Default)]
 pub(crate) struct Shared {
     server: String,
@@ -43,7 +43,7 @@ impl Shared {
         }
     }
 
-    /// Has the progress and the questions of a call reach it until what is returned is dropped, and tells `beat` of
+    /// Passes the progress and the questions of a call to it until the returned value is dropped, and tells `beat` of
     /// each sign of life.
     pub(crate) fn listen(
         self: &Arc<Self>,
@@ -86,7 +86,7 @@ impl Shared {
         }
     }
 
-    /// Returns who answers a question that names no call: the one who is asked by the latest.
+    /// Returns the asker for a question that names no call: that of the latest call.
     fn asker(&self) -> Option<(Asker, Arc<Notify>)> {
         let calls = self.calls();
         let latest = calls.values().max_by_key(|it| it.number)?;
@@ -94,7 +94,7 @@ impl Shared {
     }
 }
 
-/// A call that hears of its progress.
+/// A call that receives its progress.
 pub(crate) struct Listening {
     shared: Arc<Shared>,
     token: ProgressToken,

@@ -25,9 +25,9 @@ use url::Url;
 pub(super) const MESSAGE_BYTES_MAX: usize = 16 << 20;
 /// How often one request is sent elsewhere.
 const REDIRECTS_MAX: usize = 3;
-/// The bound on what is read of an error's body, in bytes.
+/// The bound on the part of an error's body that is read, in bytes.
 const ERROR_BYTES_MAX: usize = 8 << 10;
-/// What of that is shown, in characters.
+/// Characters of that which are shown.
 const ERROR_CHARS_MAX: usize = 200;
 
 const JSON: &str = "application/json";
@@ -119,7 +119,7 @@ impl HttpClient {
         serde_json::from_slice(body)
     }
 
-    /// A server that asks for authorisation says where to get it in a header.
+    /// A server that asks for authorization says where to get it in a header.
     fn refuse_unauthorised(&self, response: &RawResponse) -> Result<(), Failure> {
         let challenge = header(response, &WWW_AUTHENTICATE);
         match (response.status(), challenge) {
@@ -245,7 +245,8 @@ impl StreamableHttpClient for HttpClient {
     }
 }
 
-/// Returns where a response sends the request to. Only 307 and 308 have it sent again as it is, and what it carries goes to
+/// Returns the address to which a response redirects the request. Only 307 and 308 have it sent again as it is, and its
+/// content goes to
 /// no other host.
 fn redirected(url: &str, response: &RawResponse) -> Option<Result<String, Failure>> {
     let status = response.status();

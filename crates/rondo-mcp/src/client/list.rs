@@ -18,9 +18,9 @@ const LIST_BYTES_MAX: usize = 4 << 20;
 /// A prompt of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PromptInfo {
-    /// Its name.
+    /// Name of the prompt.
     pub name: String,
-    /// What it is for, on one line.
+    /// Purpose of the prompt, on one line.
     pub description: String,
     /// Its arguments, and whether each is needed.
     pub arguments: Vec<(String, bool)>,
@@ -29,13 +29,13 @@ pub struct PromptInfo {
 /// A resource of a server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ResourceInfo {
-    /// Its URI.
+    /// URI of the resource.
     pub uri: String,
     /// Its name, on one line.
     pub name: String,
 }
 
-/// What is listed.
+/// Kind of list.
 #[derive(Clone, Copy)]
 enum List {
     Tools,

@@ -5,7 +5,7 @@
 //! - `flood`: bounds on what the server sends without being asked.
 //! - `http`: rmcp's HTTP client over the connections that all requests of Rondo share.
 //! - `program`: the port to programs; starting them is not done here.
-//! - `handler`: what the server says by itself: progress, changes, questions.
+//! - `handler`: messages that the server sends by itself: progress, changes, questions.
 //! - `elicit`: its questions, put to the user.
 //! - `list`: its lists of tools, prompts and resources, page by page.
 //! - `call`: one call of a tool.

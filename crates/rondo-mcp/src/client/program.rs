@@ -13,13 +13,13 @@ pub struct ProgramSpec {
     pub server: String,
     /// The program: a path, or a name that is looked for in `PATH`.
     pub command: String,
-    /// Its arguments.
+    /// Arguments of the program.
     pub arguments: Vec<String>,
     /// Variables that it gets beside the usual ones.
     pub variables: Vec<(String, Secret)>,
-    /// Where it runs; the working directory where it is not set.
+    /// Working directory; `None` for the current one.
     pub directory: Option<PathBuf>,
-    /// Whether a project brought it, so that it runs confined where the system can do that.
+    /// Set if a project defines it, so that it runs confined if the system can do that.
     pub is_confined: bool,
 }
 
@@ -48,7 +48,7 @@ pub trait Program: Send + Sync {
     /// Takes its standard input and output. Nothing the second time.
     fn take_streams(&mut self) -> Option<Streams>;
 
-    /// Returns what it wrote to its standard error so far, as far as that is kept.
+    /// Returns its standard error so far, as far as that is kept.
     fn stderr(&self) -> String;
 
     /// Ends it: its standard input is closed already, so it is waited for, and then killed.

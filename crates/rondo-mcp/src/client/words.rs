@@ -13,16 +13,14 @@ pub(crate) fn why_failed(err: &ServiceError) -> String {
             why_not_sent(&*error.error).unwrap_or_else(|| "the connection to it broke".to_owned())
         }
         ServiceError::TransportClosed => "the connection to it has ended".to_owned(),
-        ServiceError::UnexpectedResponse => {
-            "it replied with something else than was asked for".to_owned()
-        }
+        ServiceError::UnexpectedResponse => "its reply does not match the request".to_owned(),
         ServiceError::Timeout { .. } => "it did not reply in time".to_owned(),
         err => err.to_string(),
     };
     rondo_core::shown::line(&text)
 }
 
-/// Says what a server at an address did instead of taking a message; nothing if that is not known.
+/// Describes how a server at an address failed to take a message; nothing if that is not known.
 pub(super) fn why_not_sent(err: &(dyn Error + 'static)) -> Option<String> {
     let mut cause = Some(err);
     while let Some(err) = cause {
@@ -51,7 +49,7 @@ fn words(failure: &Failure) -> String {
             format!("its answer is larger than {max_size} bytes")
         }
         StreamableHttpError::Deserialize(_) => {
-            "its answer is no message of the protocol".to_owned()
+            "its answer is not a message of the protocol".to_owned()
         }
         StreamableHttpError::Sse(_)
         | StreamableHttpError::Io(_)

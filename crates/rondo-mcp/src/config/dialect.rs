@@ -30,11 +30,11 @@ pub enum Dialect {
 pub struct ProjectFile {
     /// Its path below the folder.
     pub path: &'static str,
-    /// Its form.
+    /// Dialect of the file.
     pub dialect: Dialect,
 }
 
-/// The files that are looked for in a project's folder; where several name the same server, the first one counts.
+/// The files that are looked for in a project's folder; if several name the same server, the first one counts.
 pub const PROJECT_FILES: [ProjectFile; 5] = [
     ProjectFile {
         path: ".mcp.json",
@@ -64,7 +64,7 @@ pub const PROJECT_FILES: [ProjectFile; 5] = [
 pub struct ReadError(String);
 
 impl Dialect {
-    /// Returns what placeholders its values have.
+    /// Returns the placeholders of its values.
     #[must_use]
     pub fn placeholders(self) -> Placeholders {
         match self {
@@ -105,7 +105,7 @@ pub fn read(
     let servers = match root.get(key) {
         None => return Ok(Default::default()),
         Some(Value::Object(servers)) => servers,
-        Some(_) => return Err(ReadError(format!("`{key}` is no table of servers"))),
+        Some(_) => return Err(ReadError(format!("`{key}` is not a table of servers"))),
     };
     if servers.len() > SERVERS_MAX {
         return Err(ReadError(format!("it has more than {SERVERS_MAX} servers")));
@@ -126,7 +126,7 @@ pub fn read(
 
 fn written(dialect: Dialect, server: &Value) -> Result<WrittenServer, String> {
     let Value::Object(fields) = server else {
-        return Err("it is no table".to_owned());
+        return Err("it is not a table".to_owned());
     };
     let fields = Fields(fields);
     for (field, what) in [
@@ -134,13 +134,13 @@ fn written(dialect: Dialect, server: &Value) -> Result<WrittenServer, String> {
         ("envFile", "takes variables from a file"),
     ] {
         if fields.0.contains_key(field) {
-            return Err(format!("its `{field}` {what}, which is not done"));
+            return Err(format!("its `{field}` {what}, which is not supported"));
         }
     }
     let kind = fields.text("type")?;
     if kind.as_deref() == Some("sse") || dialect == Dialect::Gemini && is_gemini_sse(&fields) {
         return Err(
-            "it speaks SSE, which the protocol has given up; ask for its streamable HTTP address"
+            "it uses SSE, which the protocol no longer has; use its streamable HTTP address"
                 .to_owned(),
         );
     }
@@ -200,12 +200,12 @@ impl Fields<'_> {
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::String(text)) => Ok(Some(text.clone())),
-            Some(_) => Err(format!("its `{name}` is no text")),
+            Some(_) => Err(format!("its `{name}` is not a string")),
         }
     }
 
     fn list(&self, name: &str) -> Result<Option<Vec<String>>, String> {
-        let wrong = || format!("its `{name}` is no list of texts");
+        let wrong = || format!("its `{name}` is not a list of strings");
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(None),
             Some(Value::Array(values)) => {
@@ -217,7 +217,7 @@ impl Fields<'_> {
     }
 
     fn texts(&self, name: &str) -> Result<BTreeMap<String, String>, String> {
-        let wrong = || format!("its `{name}` is no table of texts");
+        let wrong = || format!("its `{name}` is not a table of strings");
         match self.0.get(name) {
             None | Some(Value::Null) => Ok(BTreeMap::new()),
             Some(Value::Object(fields)) => {
@@ -376,7 +376,7 @@ mod tests {
         assert_eq!(servers.keys().collect::<Vec<_>>(), ["a"]);
         let names: Vec<&str> = aside.iter().map(|it| it.name.as_str()).collect();
         assert_eq!(names, ["b", "c", "d", "e", "f", "h\\u{1b}"]);
-        assert_eq!(aside[1].why, "its `command` is no text");
+        assert_eq!(aside[1].why, "its `command` is not a string");
         assert!(aside[3].why.contains("SSE"));
         assert!(aside[4].why.contains("headersHelper"));
         let gemini = r#"{"mcpServers": {"s": {"url": "http://x/sse"}}}"#;

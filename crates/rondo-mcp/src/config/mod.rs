@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - `server`: one server, ready to be started; the fingerprint that consent is for.
-//! - `written`: one server as a file has it, and what becomes of its placeholders.
+//! - `written`: one server as a file has it, and the filling of its placeholders.
 //! - `dialect`: the files of other programs.
 //! - `placeholder`: `${VAR}` and its relatives.
 

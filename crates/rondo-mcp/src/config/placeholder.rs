@@ -8,7 +8,7 @@ const FILLED_BYTES_MAX: usize = 64 << 10;
 /// Looks up a variable.
 pub type Variables<'a> = &'a dyn Fn(&str) -> Option<String>;
 
-/// What placeholders a file may have.
+/// Permitted placeholders of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Placeholders {
     /// `${VAR}` and `${VAR:-default}`; a variable that is not set and has no default is an error.
@@ -21,7 +21,7 @@ pub enum Placeholders {
     None,
 }
 
-/// Where the values of placeholders come from.
+/// Source of the values of placeholders.
 #[derive(Clone, Copy)]
 pub(super) struct Filling<'a> {
     pub(super) placeholders: Placeholders,
@@ -34,7 +34,7 @@ impl Filling<'_> {
     /// Fills the placeholders of a value.
     ///
     /// # Errors
-    /// Says what cannot be filled.
+    /// When a placeholder has no value, or the value is too long.
     pub(super) fn fill(&self, text: &str) -> Result<String, String> {
         let filled = match self.placeholders {
             Placeholders::None => text.to_owned(),
@@ -96,7 +96,7 @@ impl Filling<'_> {
             Some(("input", name)) => {
                 let name = shown(name);
                 Err(format!(
-                    "`${{input:{name}}}` is asked for by editors alone; write `${{env:NAME}}`"
+                    "`${{input:{name}}}` works only in editors; write `${{env:NAME}}`"
                 ))
             }
             None if placeholder == "workspaceFolder" => Ok(folder()),
@@ -176,7 +176,7 @@ mod tests {
         );
         editor(
             "${input:key}",
-            Err("`${input:key}` is asked for by editors alone; write `${env:NAME}`"),
+            Err("`${input:key}` works only in editors; write `${env:NAME}`"),
         );
         editor(
             "${command:x}",

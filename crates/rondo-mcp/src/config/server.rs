@@ -8,22 +8,22 @@ use std::time::Duration;
 /// A server, its placeholders filled.
 #[derive(Debug, Clone)]
 pub struct Server {
-    /// Its name.
+    /// Name of the server.
     pub name: String,
     /// How it is reached.
     pub connection: Connection,
     /// How long it is waited for.
     pub timeouts: Timeouts,
-    /// Whether its tools are offered in every request, whatever their size.
+    /// Offers its tools in every request, whatever their size.
     pub always_load: bool,
-    /// The only tools that are offered, by their own names; all where it is not set.
+    /// The only tools that are offered, by their own names; all if it is not set.
     pub enabled_tools: Option<Vec<String>>,
     /// Tools that are not offered.
     pub disabled_tools: Vec<String>,
-    /// Who configured it.
+    /// Author of the configuration.
     pub origin: Origin,
     /// Identifies what is started or reached: a hash of command, arguments, names of variables and headers, and URL,
-    /// as they are written. What is known of a server is known of this.
+    /// as they are written. Everything remembered about a server belongs to this fingerprint.
     pub fingerprint: String,
 }
 
@@ -34,11 +34,11 @@ pub enum Connection {
     Stdio {
         /// The program: a path, or a name that is looked for in `PATH`.
         command: String,
-        /// Its arguments.
+        /// Arguments of the program.
         arguments: Vec<String>,
         /// Variables that it gets beside the usual ones.
         variables: BTreeMap<String, Secret>,
-        /// Where it runs.
+        /// Working directory.
         directory: Option<PathBuf>,
     },
     /// It is at an address, spoken to over HTTP.
@@ -55,15 +55,15 @@ pub enum Connection {
 /// How we sign in to a server that asks for it.
 #[derive(Debug, Clone, Default)]
 pub struct OAuthClient {
-    /// How its authorisation server knows us; where it is not set, we make ourselves known.
+    /// How its authorization server knows us; if it is not set, we make ourselves known.
     pub client_id: Option<String>,
     /// The secret that goes with it.
     pub client_secret: Option<Secret>,
-    /// The address of a document that describes us, for authorisation servers that take one.
+    /// The address of a document that describes us, for authorization servers that take one.
     pub client_metadata_url: Option<String>,
-    /// What to ask for; where it is empty, what the server says.
+    /// Scopes to request; if empty, those that the server names.
     pub scopes: Vec<String>,
-    /// The port that the browser comes back to; any that is free where it is 0.
+    /// The port that the browser comes back to; any that is free if it is 0.
     pub callback_port: u16,
 }
 
@@ -88,7 +88,7 @@ impl Default for Timeouts {
     }
 }
 
-/// Who configured a server.
+/// Author of a server's configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// The user.

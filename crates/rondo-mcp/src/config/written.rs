@@ -23,13 +23,13 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(24 * 3600);
 pub struct WrittenServer {
     /// The program: a path, or a name that is looked for in `PATH`.
     pub command: Option<String>,
-    /// Its arguments.
+    /// Arguments of the program.
     pub args: Vec<String>,
     /// Variables that it gets beside the usual ones.
     pub env: BTreeMap<String, String>,
     /// Names of the user's variables that it gets as they are.
     pub env_vars: Vec<String>,
-    /// Where it runs; the working directory where it is not set.
+    /// Working directory; `None` for the current one.
     pub cwd: Option<PathBuf>,
     /// The address.
     pub url: Option<String>,
@@ -47,13 +47,13 @@ pub struct WrittenServer {
     pub call_timeout_s: Option<f64>,
     /// Seconds that a call may take, whatever progress it reports.
     pub call_timeout_max_s: Option<f64>,
-    /// Whether its tools are offered in every request, whatever their size.
+    /// Offers its tools in every request, whatever their size.
     pub always_load: bool,
     /// The only tools that are offered.
     pub enabled_tools: Option<Vec<String>>,
     /// Tools that are not offered.
     pub disabled_tools: Vec<String>,
-    /// Whether it is left out.
+    /// Leaves it out.
     pub disabled: bool,
 }
 
@@ -61,13 +61,13 @@ pub struct WrittenServer {
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct WrittenOAuth {
-    /// How its authorisation server knows us.
+    /// How its authorization server knows us.
     pub client_id: Option<String>,
     /// The variable with the secret that goes with it.
     pub client_secret_env: Option<String>,
     /// The address of a document that describes us.
     pub client_metadata_url: Option<String>,
-    /// What to ask for.
+    /// Scopes to request.
     pub scopes: Vec<String>,
     /// The port that the browser comes back to.
     pub callback_port: u16,
@@ -78,7 +78,7 @@ pub struct WrittenOAuth {
 pub struct SetAside {
     /// Its name, for display.
     pub name: String,
-    /// Why.
+    /// Reason of the refusal.
     pub why: String,
 }
 
@@ -121,7 +121,7 @@ impl WrittenServer {
     fn make(&self, name: &str, origin: Origin, filling: Filling<'_>) -> Result<Server, String> {
         if !is_name(name) {
             return Err(format!(
-                "a name has at most {NAME_CHARS_MAX} letters, digits, `-` and single `_` within"
+                "a name has at most {NAME_CHARS_MAX} letters, digits, `-` and single `_` between them"
             ));
         }
         let connection = match (&self.command, &self.url) {
@@ -277,8 +277,8 @@ impl WrittenServer {
         HEXLOWER.encode(&Sha256::digest(what.to_string()))
     }
 
-    /// Returns what the user is shown before consent: the command line or address, and the names of variables and
-    /// headers, each on one line.
+    /// Returns the description that the user reads before consent: the command line or address, and the names of
+    /// variables and headers, each on one line.
     #[must_use]
     pub fn described(&self) -> String {
         let mut words: Vec<&str> = self.command.iter().map(String::as_str).collect();

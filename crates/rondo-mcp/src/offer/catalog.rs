@@ -1,4 +1,4 @@
-//! The tools of all servers, in the order of their configuration, and what has become of each.
+//! The tools of all servers, in the order of their configuration, and the state of each.
 
 use super::definition::ToolDefinition;
 use super::pins::Pins;
@@ -11,14 +11,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub(crate) struct Catalog {
     servers: Mutex<Vec<Known>>,
     generation: AtomicU64,
-    /// Whether a tool that has changed stays on offer as it was, until the user is asked at its next call.
+    /// Keeps a changed tool on offer in its old form, until the user is asked at its next call.
     can_ask: bool,
 }
 
-/// What is known of one server.
+/// Known facts about one server.
 struct Known {
     server: Arc<Server>,
-    /// Whether its list is known, from now or from before, or it could not be had.
+    /// Set if its list is known, current or stored, or could not be obtained.
     is_settled: bool,
     tools: Vec<Offered>,
 }
@@ -28,11 +28,11 @@ struct Known {
 pub(crate) struct Offered {
     /// As it was accepted.
     pub(crate) definition: ToolDefinition,
-    /// What a model reads of it.
+    /// Description of the tool for the model.
     pub(crate) spec: ToolSpec,
     /// Bytes of that, as they are sent.
     pub(crate) bytes: usize,
-    /// What the server says it is now, where that is another.
+    /// Current definition of the server, if it differs.
     changed: Option<ToolDefinition>,
 }
 
@@ -43,10 +43,10 @@ pub(crate) struct Entry {
     pub(crate) offered: Offered,
 }
 
-/// What a tool's server says of it now.
+/// Difference between a tool's stored and current definition.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Change {
-    /// What it was.
+    /// No difference.
     Same,
     /// Something else: this is what is different.
     Changed(String),
@@ -54,12 +54,12 @@ pub(crate) enum Change {
     Gone,
 }
 
-/// What came of a list.
+/// Result of listing.
 #[derive(Debug, Default)]
 pub(crate) struct Listed {
-    /// What the user should hear.
+    /// Notes for the user.
     pub(crate) notes: Vec<String>,
-    /// What is pinned from now on, where that is new.
+    /// Definitions to pin, if they are new.
     pub(crate) pinned: Option<Vec<ToolDefinition>>,
 }
 
@@ -122,7 +122,7 @@ impl Catalog {
             let changed = old.is_some().then(|| tool.clone());
             let shown = old.unwrap_or(tool);
             if changed.is_some() && !self.can_ask {
-                let why = "it is not what it was, and nobody can be asked";
+                let why = "it changed, and no user is available to accept it";
                 let hint = format!("`rondo mcp test {name}` shows the difference and asks");
                 listed
                     .notes
@@ -144,7 +144,7 @@ impl Catalog {
         listed
     }
 
-    /// Takes it that a server's list cannot be had for now. What was known of it stays.
+    /// Records that a server's list is unavailable for now. Its known tools stay.
     pub(crate) fn unreachable(&self, server: &str) {
         self.change(server, |known| known.is_settled = true);
     }
@@ -165,7 +165,7 @@ impl Catalog {
         }
     }
 
-    /// Accepts what a tool has become, and returns all that is pinned of its server then; nothing where it has not
+    /// Accepts what a tool has become, and returns all that is pinned of its server then; nothing if it has not
     /// changed.
     pub(crate) fn accept(&self, server: &str, tool: &str) -> Option<ToolDefinition> {
         let mut accepted = None;

@@ -15,7 +15,7 @@ use similar::TextDiff;
 
 /// The bound on a definition, as JSON, in bytes.
 const DEFINITION_BYTES_MAX: usize = 128 << 10;
-/// The bound on what a model reads of a description, in bytes.
+/// The bound on the part of a description that a model reads, in bytes.
 const DESCRIPTION_BYTES_MAX: usize = 2048;
 /// The bound on a tool's own name, in bytes.
 const OWN_NAME_BYTES_MAX: usize = 256;
@@ -27,16 +27,16 @@ const DIFF_LINES_MAX: usize = 80;
 pub struct ToolDefinition {
     /// Its own name.
     pub name: String,
-    /// Its title.
+    /// Title of the tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What it does, in the server's words.
+    /// Purpose of the tool, in the server's words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The schema of its arguments.
     #[serde(default)]
     pub input_schema: Value,
-    /// What the server says about its effects. Hints of a stranger.
+    /// Hints of the server about its effects. They are not trusted.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub annotations: Value,
 }
@@ -73,7 +73,8 @@ impl ToolDefinition {
         HEXLOWER.encode(&Sha256::digest(json))
     }
 
-    /// Returns what a model reads, and how the tool is judged: it may always have effects, whatever it says.
+    /// Returns the description for the model, and the basis for judging the tool: it may always have effects, whatever
+    /// it declares.
     ///
     /// # Errors
     /// Says why no provider takes it.
@@ -89,7 +90,7 @@ impl ToolDefinition {
             parameters,
             effects: Effects::Writes,
             concurrency: Concurrency::Exclusive,
-            // A hint is no promise: what the server calls repeatable is asked about, and anything else never repeated.
+            // A hint is not a promise: what the server calls repeatable is asked about, and anything else never repeated.
             recovery: match reads || repeats {
                 true => Recovery::Confirm,
                 false => Recovery::AtMostOnce,
@@ -122,7 +123,7 @@ impl ToolDefinition {
         first_bytes(text, DESCRIPTION_BYTES_MAX).to_owned()
     }
 
-    /// Returns what is different in another definition of the tool, line by line, in a form that cannot mislead a
+    /// Returns the differences to another definition of the tool, line by line, in a form that cannot mislead a
     /// terminal, and bounded.
     pub(crate) fn diff(&self, new: &Self) -> String {
         let (old, new) = (self.written(), new.written());

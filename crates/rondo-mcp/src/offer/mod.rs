@@ -1,13 +1,13 @@
-//! What is offered of servers: their tools under names of our own, pinned, within a budget.
+//! Offer of servers: their tools under names of our own, pinned, within a budget.
 //!
 //! # Layout
 //! - `definition`: a tool as its server describes it, and what models read of it.
 //! - `name`: the names that models call tools by.
 //! - `argument_name`: names of arguments that providers refuse.
-//! - `pins`: what is known of servers from before.
-//! - `catalog`: the tools of all servers, and what has become of each.
+//! - `pins`: facts about servers from before.
+//! - `catalog`: the tools of all servers, and the state of each.
 //! - `search`: finds tools by words.
-//! - `source`: what one session is offered, and the tool that finds more.
+//! - `source`: the offer of one session, and the tool that finds more.
 //! - `tool`: a tool of a server as a tool of a turn.
 
 mod argument_name;

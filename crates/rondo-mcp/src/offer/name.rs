@@ -3,17 +3,17 @@
 use data_encoding::HEXLOWER;
 use sha2::{Digest as _, Sha256};
 
-/// What the names of all tools of servers begin with.
+/// Prefix of the names of all tools of servers.
 pub const PREFIX: &str = "mcp__";
 /// The bound on a name, as every provider has it.
 pub(crate) const NAME_BYTES_MAX: usize = 64;
 /// Digits of the hash of a name that could not be taken as it is.
 const HASH_DIGITS: usize = 8;
 
-/// Returns the name of a server's tool: `mcp__server__tool`. Where the tool's own name has characters that no provider
+/// Returns the name of a server's tool: `mcp__server__tool`. If the tool's own name has characters that no provider
 /// takes, or is too long, it is changed, cut, and followed by a hash of both names, so that no two are the same.
 ///
-/// The server's name has no `__` in it, so that what stands before the second `__` tells the server.
+/// The server's name has no `__` in it, so that the text before the second `__` tells the server.
 pub(crate) fn tool_name(server: &str, tool: &str) -> String {
     let is_plain = |it: char| it.is_ascii_alphanumeric() || it == '-' || it == '_';
     let plain: String = tool

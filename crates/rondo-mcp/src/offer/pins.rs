@@ -1,4 +1,4 @@
-//! What is known of servers from before: their tools as the user has accepted them, and how they are spoken to.
+//! Stored facts about servers: their tools as the user has accepted them, and the version of their protocol.
 //!
 //! A file for each server, named by its fingerprint, so that a server that is started in another way is another one.
 //! It makes the tools of a server known before it has started, and shows when one of them changes.
@@ -25,13 +25,13 @@ pub enum Era {
     Discover,
 }
 
-/// What is known of one server.
+/// Stored facts about one server.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pins {
     /// How it was spoken to last.
     #[serde(default)]
     pub era: Option<Era>,
-    /// Its tools, in the order of its list; none where it has not been listed yet.
+    /// Its tools, in the order of its list; `None` if it has not been listed yet.
     #[serde(default)]
     pub tools: Option<Vec<ToolDefinition>>,
 }
@@ -43,7 +43,7 @@ struct Written {
     pins: Pins,
 }
 
-/// The directory of these files; where there is none, nothing is remembered.
+/// The directory of these files; if there is none, nothing is remembered.
 #[derive(Debug, Clone, Default)]
 pub struct PinStore(Option<PathBuf>);
 
@@ -54,7 +54,7 @@ impl PinStore {
         Self(Some(directory))
     }
 
-    /// Returns what is known of a server. A file that cannot be read is as good as none.
+    /// Returns the pins of a server. An unreadable file counts as a missing one.
     #[must_use]
     pub fn load(&self, fingerprint: &str) -> Pins {
         let Some(file) = self.file(fingerprint) else {

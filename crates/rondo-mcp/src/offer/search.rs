@@ -79,7 +79,7 @@ impl Text {
 
 fn rarity(word: &str, texts: &[Text]) -> f64 {
     let with = texts.iter().filter(|text| text.fits(word) > 0.0).count();
-    // What is in every tool still says a little.
+    // A word that is in every tool still counts a little.
     (texts.len() as f64 + 1.0).ln() - (with as f64 + 0.5).ln()
 }
 

@@ -1,7 +1,7 @@
-//! What one session is offered: tools up to a budget of bytes, and beyond it a tool that finds them.
+//! Offer to one session: tools up to a budget of bytes, and beyond it a tool that finds them.
 //!
-//! What a session was offered once stays where it was, and what is found is added at the end, so that a provider's cache
-//! of the tools before it holds.
+//! Tools that a session was offered once keep their place, and found ones are added at the end, so that a provider's
+//! cache of the tools before it holds.
 
 use super::catalog::{Catalog, Entry};
 use super::search::search;
@@ -35,7 +35,7 @@ const NAMES_MAX: usize = 40;
 /// Characters of a description in a search's result.
 const FOUND_CHARS_MAX: usize = 200;
 
-/// What one session is offered.
+/// Tools offered to one session.
 pub(crate) struct SessionTools(Arc<Shared>);
 
 struct Shared {
@@ -47,7 +47,7 @@ struct Shared {
     generation: AtomicU64,
 }
 
-/// What was offered so far, by name.
+/// Tools offered so far, by name.
 #[derive(Default)]
 struct Offers {
     /// In the order in which it was offered first.

@@ -37,7 +37,7 @@ impl Callable {
         let server = &self.running.server().name;
         let tool = rondo_core::shown::line(&self.name);
         let head = format!(
-            "The server `{server}` describes its tool `{tool}` in another way than when it was accepted:\n"
+            "The server `{server}` describes its tool `{tool}` differently from when it was accepted:\n"
         );
         let room = QUESTION_BYTES_MAX - head.len().min(QUESTION_BYTES_MAX) - 64;
         let diff = first_bytes(diff, room);
@@ -52,7 +52,7 @@ impl Callable {
             Err(why) => {
                 self.catalog.take_off(server, &self.name);
                 self.running.note(format!(
-                    "the tool `{tool}` of the server `{server}` is set aside: it is not what it was; \
+                    "the tool `{tool}` of the server `{server}` is set aside because it changed; \
                      `rondo mcp test {server}` shows the difference and asks"
                 ));
                 let message = format!("the tool has changed since it was accepted: {why}");
@@ -89,10 +89,7 @@ impl Tool for Callable {
         match self.catalog.change_of(&server.name, &self.name) {
             Change::Same => {}
             Change::Gone => {
-                let message = format!(
-                    "the server `{}` does not offer this tool any more",
-                    server.name
-                );
+                let message = format!("the server `{}` no longer offers this tool", server.name);
                 return ToolOutcome::error(ToolErrorCode::Failed, message);
             }
             Change::Changed(diff) => {

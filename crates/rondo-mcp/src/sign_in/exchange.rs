@@ -1,4 +1,4 @@
-//! Requests to authorisation servers, over the connections that all requests of Rondo share.
+//! Requests to authorization servers, over the connections that all requests of Rondo share.
 
 use bytes::Bytes;
 use hyper::http::{Request, Response};
@@ -16,7 +16,7 @@ const REPLY_BYTES_MAX: usize = 1 << 20;
 /// How long one request may take.
 const REQUEST_MAX: Duration = Duration::from_secs(30);
 
-/// The field of an authorisation server's description with the ways in which clients prove who they are.
+/// The field of an authorization server's description with the ways in which clients prove who they are.
 const METHODS: &str = "token_endpoint_auth_methods_supported";
 /// The field of a registration with the way that we choose.
 const METHOD: &str = "token_endpoint_auth_method";
@@ -30,7 +30,7 @@ pub(super) struct Exchange {
     transport: Transport,
     /// The address of the server that the user signs in to.
     server: Option<Url>,
-    /// How clients have to prove who they are, if the authorisation server takes none without a secret.
+    /// How clients have to prove who they are, if the authorization server takes none without a secret.
     secret_method: Mutex<Option<String>>,
 }
 
@@ -53,12 +53,12 @@ impl Exchange {
         }
     }
 
-    /// Checks an address of a login, whichever document it is from. What is sent to it stays between the two, and a server
-    /// that is elsewhere names nothing of this machine or of a private network. Other names may lead there, but then the
-    /// host has to have a certificate for that name before anything is sent to it.
+    /// Checks an address of a login, whichever document it is from. Requests to it stay between the two, and a server
+    /// that is elsewhere names nothing of this machine or of a private network. Other names may lead there, but then
+    /// the host has to have a certificate for that name before anything is sent to it.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// When the address must not be used, with the reason.
     pub(super) fn check(&self, address: &str) -> Result<(), String> {
         let url = Url::parse(address).map_err(|_| "an address of its login cannot be read")?;
         let host = url.host().ok_or("an address of its login has no host")?;
@@ -107,7 +107,7 @@ impl Exchange {
         Ok(reply.body(with_number(body))?)
     }
 
-    /// Reads from an authorisation server's description whether it takes clients without a secret.
+    /// Reads from an authorization server's description whether it takes clients without a secret.
     fn note_secret_method(&self, body: &[u8]) {
         let description: Option<Value> = serde_json::from_slice(body).ok();
         let methods = description
@@ -122,7 +122,7 @@ impl Exchange {
         *self.secret_method() = method.map(str::to_owned);
     }
 
-    /// Has us registered as a client with a secret, where no others are taken.
+    /// Registers us as a client with a secret, if no others are taken.
     fn with_secret_method(&self, body: Vec<u8>) -> Vec<u8> {
         let Some(method) = self.secret_method().clone() else {
             return body;

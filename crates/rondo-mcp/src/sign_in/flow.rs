@@ -12,9 +12,9 @@ use rondo_types::text::first_chars;
 use std::error::Error as _;
 use std::sync::Arc;
 
-/// The name that authorisation servers show to the user.
+/// The name that authorization servers show to the user.
 const CLIENT_NAME: &str = "Rondo";
-/// What of a failure is shown, in characters.
+/// Characters of a failure that are shown.
 const FAILURE_CHARS_MAX: usize = 400;
 
 /// A user who signs in to a server, with a browser.
@@ -28,13 +28,13 @@ pub struct SignIn {
 }
 
 impl SignIn {
-    /// Finds the authorisation server, makes us known to it, and listens for the browser.
+    /// Finds the authorization server, makes us known to it, and listens for the browser.
     ///
     /// # Errors
-    /// Says why nobody can sign in, in a sentence without secrets.
+    /// Says why signing in is impossible, in a sentence without secrets.
     ///
     /// # Cancel safety
-    /// Cancel safe; the authorisation server may know us already.
+    /// Cancel safe; the authorization server may know us already.
     pub async fn begin(
         server: &Server,
         transport: &Transport,
@@ -134,7 +134,7 @@ impl SignIn {
             it.credentials = None;
             it.client = Some(client);
         });
-        kept.map_err(|err| format!("what is granted cannot be kept: {err}"))?;
+        kept.map_err(|err| format!("failed to store the sign-in: {err}"))?;
         let exchanging = self.manager.exchange_code_for_token_with_issuer(
             &code,
             &self.state,
@@ -144,8 +144,9 @@ impl SignIn {
     }
 }
 
-/// Returns what to ask for: what is configured; what was granted and what the server asked for beyond it; or what the
-/// server says.
+/// Returns the scopes to ask for: the configured ones; those that were granted and those that the server asked for
+/// beyond them; or those that the
+/// server names.
 async fn scopes(
     manager: &AuthorizationManager,
     oauth: &OAuthClient,
@@ -183,7 +184,7 @@ async fn manager(
     Ok(manager)
 }
 
-/// Lets a client send the token that was granted for an address; none where nobody has signed in. The authorisation
+/// Lets a client send the token that was granted for an address; none if the user has not signed in. The authorization
 /// server is looked up once, since a server may have another one by now, which must not get the tokens of the first.
 ///
 /// # Errors
@@ -196,7 +197,7 @@ pub(crate) async fn authorised<C>(
 ) -> Result<AuthClient<C>, String> {
     let mut manager = manager(url, transport, tokens).await?;
     let kept = tokens.read();
-    let kept = kept.map_err(|err| format!("what was granted cannot be read: {err}"))?;
+    let kept = kept.map_err(|err| format!("failed to read the stored sign-in: {err}"))?;
     if let Some(kept) = kept.filter(|it| it.credentials.is_some()) {
         let is_usable = manager.initialize_from_store().await;
         if is_usable.map_err(|err| why(&err))?

@@ -2,8 +2,8 @@
 //! a listener for the browser's way back, and a file of the user's for what was granted.
 //!
 //! # Layout
-//! - `tokens`: what was granted, in a file for each address.
-//! - `exchange`: requests to authorisation servers, over the connections that all requests of Rondo share.
+//! - `tokens`: granted tokens, in a file for each address.
+//! - `exchange`: requests to authorization servers, over the connections that all requests of Rondo share.
 //! - `redirect`: waits for the browser on a port of this machine.
 //! - `flow`: from a server's challenge to a token.
 

@@ -1,4 +1,4 @@
-//! Waits for the browser to come back from an authorisation server, on a port of this machine.
+//! Waits for the browser to come back from an authorization server, on a port of this machine.
 
 use hyper::body::Incoming;
 use hyper::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -28,7 +28,7 @@ pub(super) struct Redirect {
     address: String,
 }
 
-/// What an address says that a browser came back to.
+/// Parameters of the address that a browser came back to.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct CameBack {
     pub(super) code: Option<String>,
@@ -39,7 +39,7 @@ pub(super) struct CameBack {
 }
 
 impl Redirect {
-    /// Listens on a port; on any that is free where it is 0.
+    /// Listens on a port; on any that is free if it is 0.
     pub(super) async fn listen(port: u16) -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", port)).await;
         let listener =
@@ -54,7 +54,7 @@ impl Redirect {
         &self.address
     }
 
-    /// Waits for the browser. Requests that do not know `state` are none of it.
+    /// Waits for the browser. Requests that do not know `state` are ignored.
     ///
     /// # Cancel safety
     /// Cancel safe: connections are closed.

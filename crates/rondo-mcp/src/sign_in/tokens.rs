@@ -1,4 +1,4 @@
-//! What was granted for servers at addresses: a file for each address, which only the user can read.
+//! Tokens for remote servers: a file for each address, which only the user can read.
 
 use crate::private_file;
 use async_trait::async_trait;
@@ -20,7 +20,7 @@ const CHALLENGE_BYTES_MAX: usize = 4 << 10;
 /// The form of the files; those of a later one are left alone.
 const VERSION: u32 = 1;
 
-/// The directory of these files; where there is none, nothing is kept.
+/// The directory of these files; if there is none, nothing is kept.
 #[derive(Debug, Clone, Default)]
 pub struct TokenStore(Option<PathBuf>);
 
@@ -60,7 +60,7 @@ impl TokenStore {
         secrets
     }
 
-    /// Returns what is kept for an address.
+    /// Returns the tokens of an address.
     pub(crate) fn of(&self, url: &Secret) -> Tokens {
         let name = HEXLOWER.encode(&Sha256::digest(url.expose()));
         let file = self.0.as_ref();
@@ -68,11 +68,11 @@ impl TokenStore {
     }
 }
 
-/// What is kept for one address.
+/// Tokens stored for one address.
 #[derive(Debug, Clone)]
 pub(crate) struct Tokens(Option<PathBuf>);
 
-/// How we are known to an authorisation server.
+/// How we are known to an authorization server.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Registered {
     pub(super) id: String,
@@ -86,7 +86,7 @@ pub(super) struct Kept {
     version: u32,
     pub(super) credentials: Option<StoredCredentials>,
     pub(super) client: Option<Registered>,
-    /// What the server asked for since the user signed in.
+    /// Latest request of the server since the user signed in.
     pub(super) challenge: Option<String>,
 }
 
@@ -111,7 +111,7 @@ impl Tokens {
         let Some(file) = &self.0 else {
             return Ok(());
         };
-        // What cannot be read is replaced by what was granted now.
+        // Unreadable tokens are replaced by the ones granted now.
         let mut kept = self.read().ok().flatten().unwrap_or_default();
         change(&mut kept);
         kept.version = VERSION;

@@ -188,7 +188,7 @@ async fn a_server_may_ask_the_user_in_either_lifecycle() {
         };
         assert_eq!(prompt, "The server `s` asks: Who are you?");
         assert_eq!(schema["required"], json!(["name"]));
-        // Where nobody is, it is told so, and goes on as it likes.
+        // If there is no user, it is told so, and continues as it likes.
         let outcome = call(&source, "mcp__s__t").await;
         assert!(text(&outcome).contains("decline"), "{outcome:?}");
     }

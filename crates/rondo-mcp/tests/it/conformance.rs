@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use tokio::process::Command;
 
-/// What the client can be tried by. Not here: `client-credentials-*` and `cross-app-access-complete-flow`, which are of
+/// Scenarios for the client. Not included: `client-credentials-*` and `cross-app-access-complete-flow`, which are for
 /// programs without a user, and `2025-03-26-oauth-metadata-backcompat`, whose metadata names another issuer than it was
 /// asked of, which RFC 8414 has a client refuse.
 const SCENARIOS: [&str; 18] = [

@@ -11,7 +11,7 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::process::{Child, Command};
 
-/// How long a flood may go on before the test fails.
+/// How long a flood may continue before the test fails.
 const ENDED_WITHIN: Duration = Duration::from_secs(30);
 
 /// Begins a connection of the older lifecycle, and runs the program in `$FLOOD` at the message `$AT`.

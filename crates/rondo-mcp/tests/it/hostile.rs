@@ -1,4 +1,4 @@
-//! Servers that do what they should not: nothing of it may end a turn, fill the memory or mislead anybody.
+//! Servers that misbehave: nothing of it may end a turn, fill the memory or mislead a user.
 
 use crate::scripted::*;
 use futures_util::future::BoxFuture;
@@ -142,7 +142,7 @@ async fn errors_are_told_and_bounded() {
         Box::pin(async move { out.reply(&message, json!({"nothing": "known"})).await })
     })
     .await;
-    assert!(said.contains("something else than a result"), "{said}");
+    assert!(said.contains("a reply that is not a result"), "{said}");
 }
 
 #[tokio::test(start_paused = true)]

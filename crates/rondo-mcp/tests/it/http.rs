@@ -385,7 +385,7 @@ async fn what_goes_wrong_with_a_request_is_said_in_plain_words() {
                 true => (200, JSON, "{\"not\": \"a message\"}".to_owned()),
                 false => new(request),
             },
-            "its answer is no message of the protocol",
+            "its answer is not a message of the protocol",
         ),
     ];
     for (answer, expected) in broken {

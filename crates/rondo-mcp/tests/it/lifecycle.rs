@@ -100,7 +100,7 @@ async fn a_server_that_hangs_costs_its_own_startup_time_and_nobody_else_any() {
     assert!(before.elapsed() < Duration::from_secs(4));
     assert_eq!(
         report.notes,
-        ["the server `hangs` is not there: it did not start within 3 s"]
+        ["the server `hangs` is not available: it did not start within 3 s"]
     );
     source.tools(&scope());
     assert!(notes.lock().unwrap().is_empty(), "the report took it");
@@ -118,7 +118,7 @@ async fn a_program_that_is_not_there_is_noted_at_the_next_step() {
     source.tools(&scope());
     assert_eq!(
         *notes.lock().unwrap(),
-        ["the server `gone` is not there: the program `gone` is not found"]
+        ["the server `gone` is not available: the program `gone` is not found"]
     );
 }
 

@@ -1,4 +1,4 @@
-//! What sessions are offered: budgets, searches, changes, and the question about them.
+//! Offers to sessions: budgets, searches, changes, and the question about them.
 
 use crate::scripted::*;
 use rondo_core::ports::{Asker, NotAnswered};
@@ -285,7 +285,7 @@ async fn a_rug_that_is_pulled_where_nobody_is_sets_that_tool_aside_with_a_note()
         panic!("{notes:?}")
     };
     assert!(
-        note.starts_with("the tool `t` of the server `s` is set aside: it is not what it was"),
+        note.starts_with("the tool `t` of the server `s` is set aside because it changed"),
         "{note}"
     );
 }

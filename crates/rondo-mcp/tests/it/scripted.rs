@@ -20,10 +20,10 @@ use tokio::sync::mpsc;
 const LINES_MAX: usize = 10_000;
 const PIPE_BYTES: usize = 64 << 10;
 
-/// What a script does with a message of the client.
+/// Reaction of a script to a message of the client.
 pub(crate) type Handle = Arc<dyn Fn(Value, Out) -> BoxFuture<'static, ()> + Send + Sync>;
 
-/// Where a script writes lines.
+/// Output of a script, by lines.
 #[derive(Clone)]
 pub(crate) struct Out(mpsc::Sender<Option<String>>);
 
@@ -65,7 +65,7 @@ impl Scripts {
         self.handles.lock().unwrap().insert(name.to_owned(), handle);
     }
 
-    /// Returns what a server was sent of one method.
+    /// Returns the messages of one method that a server received.
     pub(crate) fn received(&self, name: &str, method: &str) -> Vec<Value> {
         let received = self.received.lock().unwrap();
         let of = received
@@ -250,7 +250,7 @@ pub(crate) fn configured(name: &str, change: impl FnOnce(&mut WrittenServer)) ->
         .unwrap()
 }
 
-/// What the notes say.
+/// Notes so far.
 pub(crate) type Notes = Arc<Mutex<Vec<String>>>;
 
 /// Keeps notes.
@@ -334,7 +334,7 @@ pub(crate) fn text(outcome: &ToolOutcome) -> String {
 }
 
 impl Scripts {
-    /// Returns what a server was answered.
+    /// Returns the answers that a server received.
     pub(crate) fn replies(&self, name: &str) -> Vec<Value> {
         let received = self.received.lock().unwrap();
         let of = received

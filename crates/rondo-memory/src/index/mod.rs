@@ -1,11 +1,12 @@
 //! The index of memories: an SQLite file that follows the Markdown files by their hashes.
 //!
 //! It holds nothing of its own but vectors, which can be made again. So a damaged one, or one of another version, is
-//! removed and built anew, and one that cannot be written is kept in memory instead.
+//! removed and built again, and one that cannot be written is kept in memory instead.
 //!
 //! # Layout
 //! - `schema`: the tables. `sync`: bringing them up to the files.
-//! - `terms`: what a query searches for. `words`: the lists of those who fit it, by words and by parts of words.
+//! - `terms`: the terms that a query searches for. `words`: the lists of memories that match it, by words and by parts
+//!   of words.
 //! - `vectors`: vectors, and their nearest. `fusion`: several lists as one.
 
 mod fusion;
@@ -51,14 +52,14 @@ pub(crate) struct Ranked {
     pub(crate) score: f64,
 }
 
-/// What is searched for.
+/// Search request.
 pub(crate) struct Query {
     pub(crate) terms: Terms,
     pub(crate) vector: Option<QueryVector>,
     pub(crate) limit: usize,
 }
 
-/// The vector of what is searched for.
+/// The vector of the query.
 pub(crate) struct QueryVector {
     pub(crate) model: String,
     pub(crate) numbers: Vec<f32>,
@@ -138,7 +139,7 @@ impl Index {
         })
     }
 
-    /// Runs work on the connection. A damaged file is made anew once; where it cannot be used, an index in memory is.
+    /// Runs work on the connection. A damaged file is made again once; if it cannot be used, an index in memory is.
     fn with<T>(
         &mut self,
         work: impl Fn(&mut Connection, &mut Option<Quantised>) -> Result<T, MemoryError>,
@@ -172,7 +173,7 @@ impl Index {
         Ok(())
     }
 
-    /// Removes the file, or leaves it to others and goes on in memory.
+    /// Removes the file, or leaves it to others and continues in memory.
     fn start_over(&mut self, removes: bool) {
         self.connection = None;
         self.quantised = None;

@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
 
-/// The version of the tables, in SQLite's `user_version`. A file of any other one is made anew.
+/// The version of the tables, in SQLite's `user_version`. A file of any other one is made again.
 const VERSION: u32 = 1;
 /// How long a statement waits for another process.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -83,7 +83,7 @@ pub(super) fn in_memory() -> Result<Connection, MemoryError> {
 }
 
 fn prepare(mut connection: Connection) -> Result<Connection, MemoryError> {
-    // What was forgotten is not to be found in the file either.
+    // A forgotten memory must not be in the file either.
     connection.pragma_update(None, "secure_delete", true)?;
     if version(&connection)? != VERSION {
         let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -93,7 +93,7 @@ fn prepare(mut connection: Connection) -> Result<Connection, MemoryError> {
                 transaction.execute_batch(TABLES)?;
                 transaction.pragma_update(None, "user_version", VERSION)?;
             }
-            // The caller removes a file that is no index, and this is as good as none.
+            // The caller removes a file that is not an index, and this counts as none.
             _ => return Err(rusqlite::Error::InvalidQuery.into()),
         }
         transaction.commit()?;
@@ -101,7 +101,7 @@ fn prepare(mut connection: Connection) -> Result<Connection, MemoryError> {
     Ok(connection)
 }
 
-/// Writes the word indexes anew without the words of rows that are gone, and the file without its log.
+/// Writes the word indexes again without the words of rows that are gone, and the file without its log.
 pub(super) fn purge(connection: &Connection) -> Result<(), MemoryError> {
     for table in ["words", "parts"] {
         connection.execute(

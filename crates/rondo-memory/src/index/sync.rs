@@ -1,4 +1,4 @@
-//! Brings the tables up to the files: a file whose hash changed is read anew, and one that is gone is removed.
+//! Brings the tables up to the files: a file whose hash changed is read again, and one that is gone is removed.
 
 use super::Ranked;
 use crate::error::MemoryError;
@@ -23,7 +23,7 @@ struct Known {
     is_settled: bool,
 }
 
-/// Returns what was not read, and why.
+/// Returns the files that were not read, and why.
 pub(super) fn refresh(
     connection: &mut Connection,
     folders: &[&Folder],
@@ -248,7 +248,7 @@ pub(super) fn folder_ids(
     Ok(ids.join(","))
 }
 
-/// Returns the memories of these rows. One that stands in several files counts once.
+/// Returns the memories of these rows. One that is in several files counts once.
 pub(super) fn memories(
     connection: &Connection,
     ranked: &[(i64, f64)],

@@ -1,4 +1,4 @@
-//! What a query searches for: its words, their stems, and runs of characters of languages without spaces.
+//! Terms of a query: its words, their stems, and runs of characters of languages without spaces.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ const ENDINGS: &[&str] = &[
     "ions", "ing", "ion", "ies", "ied", "ers", "ed", "er", "es", "ly", "al", "s", "e", "y",
 ];
 
-/// What a query searches for. All in lower case.
+/// Terms of a query. All in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Terms {
     /// Words as they are.
@@ -79,7 +79,7 @@ impl Terms {
             }
         }
         if terms.parts.is_empty() && terms.short.is_empty() {
-            // Only where there is nothing better: `go` is in `category` too.
+            // Only if there is nothing better: `go` is in `category` too.
             terms.short = small;
         }
         for list in [
@@ -173,7 +173,8 @@ fn inner_words(word: &str) -> Vec<String> {
     }
 }
 
-/// Returns what the forms of an English word begin with: of `retries` and `retried`, `retr`. Too short a stem is none.
+/// Returns the common beginning of the forms of an English word: of `retries` and `retried`, `retr`. Too short a stem
+/// is none.
 fn stem(word: &str) -> String {
     let cut = ENDINGS.iter().find_map(|ending| {
         let stem = word.strip_suffix(ending)?;

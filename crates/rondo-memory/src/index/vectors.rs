@@ -33,10 +33,10 @@ pub(crate) type Vectors = Vec<(Vec<u8>, Vec<f32>)>;
 /// Vectors in memory, a byte for each number.
 #[derive(Debug)]
 pub(super) struct Quantised {
-    /// What it was made of: model, dimension, folders, and SQLite's count of changes.
+    /// Source of the matrix: model, dimension, folders, and SQLite's count of changes.
     key: (String, usize, String, i64, i64),
     rows: Vec<i64>,
-    /// What one step of each row's bytes is worth.
+    /// Value of one step of each row's bytes.
     steps: Vec<f32>,
     bytes: Vec<i8>,
 }

@@ -42,8 +42,8 @@ impl fmt::Debug for Outside {
 
 /// Saves a memory: `save_memory {text, scope?}`.
 ///
-/// The result is an object: `id`, `scope`, `file`, and `status`, which is `saved`, or `known` where a memory says the
-/// same. A call that was cut off is found by its key, which stands beside the memory.
+/// The result is an object: `id`, `scope`, `file`, and `status`, which is `saved`, or `known` if a memory says the
+/// same. A call that was cut off is found by its key, which is beside the memory.
 #[derive(Debug, Clone)]
 pub struct SaveMemory {
     memories: Memories,

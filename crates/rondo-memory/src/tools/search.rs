@@ -44,8 +44,7 @@ impl Tool for SearchMemory {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: SEARCH_MEMORY.to_owned(),
-            description: "Searches what was remembered in earlier sessions. Try it before you \
-                          ask the user."
+            description: "Searches memories of earlier sessions. Try it before you ask the user."
                 .to_owned(),
             parameters: json!({
                 "type": "object",

@@ -31,7 +31,7 @@ fn an_edit_of_what_others_changed_overwrites_nothing_and_loses_nothing() {
     scene.write("data/memory/MEMORY.md", "- theirs\n");
     fs::write(editing.path(), "- mine\n").unwrap();
     let Err(MemoryError::Changed { kept, .. }) = memories.finish_edit(editing) else {
-        panic!("it was changed by others");
+        panic!("changed by another program");
     };
     assert_eq!(fs::read_to_string(kept).unwrap(), "- mine\n");
     assert_eq!(texts(&memories), ["theirs"]);

@@ -1,7 +1,7 @@
-//! What is recalled: 145 questions over 292 notes of a person's work and life, next to `grep` with the same words.
+//! Recall: 145 questions over 292 notes of a person's work and life, next to `grep` with the same words.
 //!
 //! The notes are in `tests/recall/notes`, the questions in `tests/recall/questions.tsv`, each with words that only its
-//! note has. Every other question was used to choose weights; the figures below are of the other half.
+//! note has. Every other question was used to choose weights; the figures below come from the other half.
 //!
 //! `grep` is ranked as one would read its output: `grep -i -F` with each word of the question, without the punctuation
 //! around it; the notes in which the most different words are found come first, and of equal ones the first in the

@@ -239,7 +239,7 @@ fn a_process_that_is_killed_while_it_saves_loses_nothing_that_it_saved() {
             found.iter().all(|it| it.contains("\nline two of ")),
             "a part of one: {found:?}"
         );
-        // Its lock is free, and what it left behind is in nobody's way.
+        // Its lock is free, and what it left behind blocks nothing.
         assert!(
             scene
                 .memories()

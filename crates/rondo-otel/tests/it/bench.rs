@@ -18,7 +18,7 @@ use std::time::{Duration, SystemTime};
 
 /// The key that every model is asked with.
 pub(crate) const KEY: &str = "sk-secret-0123456789";
-/// What each piece of a reply takes, in milliseconds.
+/// Milliseconds between the pieces of a reply.
 pub(crate) const PIECE_MS: u64 = 100;
 /// When all tests happen, in milliseconds since the epoch.
 const NOW_MS: u64 = 1_800_000_000_000;
@@ -43,14 +43,14 @@ impl Ticks {
     }
 }
 
-/// What a turn of a test runs with.
+/// Setup of a test's turn.
 pub(crate) struct Bench {
     pub(crate) profile: Profile,
     pub(crate) ticks: Ticks,
     pub(crate) session: &'static str,
     model: Arc<dyn Model>,
     fallbacks: Vec<Arc<dyn Model>>,
-    /// Whether each request waits before it is sent.
+    /// Holds each request before it is sent.
     queued: bool,
     tools: Vec<Arc<dyn Tool>>,
 }
@@ -88,13 +88,13 @@ impl Bench {
         self
     }
 
-    /// Has each request wait for a piece's time before it is sent.
+    /// Delays each request by a piece's time before it is sent.
     pub(crate) fn queued(mut self) -> Self {
         self.queued = true;
         self
     }
 
-    /// Adds a tool that takes some time; it fails where a code is given.
+    /// Adds a tool that takes some time; it fails if a code is given.
     pub(crate) fn tool(mut self, name: &'static str, ms: u64, code: Option<ToolErrorCode>) -> Self {
         let ticks = self.ticks.clone();
         self.tools.push(Arc::new(Timed {
@@ -123,7 +123,7 @@ impl Bench {
         .unwrap()
     }
 
-    /// Returns what a turn takes. Nobody listens to its events.
+    /// Returns the usage of a turn. Its events have no listener.
     pub(crate) fn setup(self) -> (TurnSetup, EventSender) {
         let setup = TurnSetup {
             fallbacks: self.fallbacks,

@@ -1,4 +1,4 @@
-//! What was said is sent only when asked for, and secrets never are.
+//! Content is sent only if requested, and secrets never are.
 
 use crate::bench::{Bench, KEY};
 use crate::collector::{Collector, attribute, shut_down};

@@ -1,4 +1,4 @@
-//! Turns that fail, are stopped, are dropped, or go on with another model.
+//! Turns that fail, are stopped, are dropped, or continue with another model.
 
 use crate::bench::Bench;
 use crate::collector::{Collector, attribute, shut_down};

@@ -29,7 +29,7 @@ mod tests {
             "echo $(ls)",
             "cd ..",
             "case x in x) echo;; esac",
-            // Wrong, but nothing that goes on can mend it.
+            // Wrong, but nothing that continues can mend it.
             "fi",
             "echo )",
             "done; do",

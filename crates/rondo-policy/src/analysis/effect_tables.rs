@@ -266,7 +266,7 @@ const OF_BUILDS: &[&str] = &[
     "zypper",
 ];
 
-/// Programs that change the system, its users, services and processes, or that run others as somebody else.
+/// Programs that change the system, its users, services and processes, or that run others as another user.
 const OF_SYSTEM: &[&str] = &[
     "adduser",
     "at",
@@ -527,7 +527,7 @@ const LANGUAGES: &[&str] = &[
     "wish",
 ];
 
-/// What code says that is meant to change, start or reach something, or to read the environment.
+/// Words in code that is meant to change, start or reach something, or to read the environment.
 const MARKERS: &[&str] = &[
     "'a'",
     "'w'",
@@ -566,7 +566,7 @@ const MARKERS: &[&str] = &[
     "write",
 ];
 
-/// What code says that only shows something, though it has the name of one that changes something.
+/// Words in code that only shows something, though they contain a word for a change.
 const SHOWING: &[&str] = &["stdout.write", "stderr.write", "filesystem", "file_system"];
 
 /// Returns whether a program is run for its effect.

@@ -4,7 +4,7 @@ use super::lexer::{LexError, Lexer, Lexing, Quoting};
 use super::words::Building;
 
 impl Lexer {
-    /// Reads what a `$` begins.
+    /// Reads the expansion that a `$` begins.
     pub(super) fn dollar(&mut self, word: &mut Building, quoting: Quoting) -> Lexing<()> {
         self.at += 1;
         match (self.peek(0), self.peek(1)) {

@@ -44,7 +44,7 @@ const WITH_SUBCOMMANDS: &[(&str, &[&str])] = &[
 
 /// Returns whether [`fetches`] may hold of a command; takes no look at the disk, and next to no time.
 ///
-/// Of a command whose words stand in it as they are, each program is named in its text.
+/// In a command whose words are literal, each program is named in its text.
 #[must_use]
 pub fn may_fetch(command: &str) -> bool {
     let is_literal = |byte: u8| byte.is_ascii_alphanumeric() || b" _-./=,:+@".contains(&byte);

@@ -1,15 +1,15 @@
-//! Collects the findings of one command, and derives its judgement.
+//! Collects the findings of one command, and derives its judgment.
 
 use super::words::Value;
 use super::{Judgement, wrappers};
 
-/// What was found in a command, and in everything it runs.
+/// Findings about a command and everything it runs.
 #[derive(Debug, Default)]
 pub(crate) struct Analysis {
     pub(super) simple: Vec<Simple>,
     /// Input of commands: here-documents and here-strings.
     pub(super) inputs: Vec<String>,
-    /// What variables are set to; some of them name programs.
+    /// Names and values of assigned variables; some of them name programs.
     pub(super) assigned: Vec<String>,
     /// The files that redirections name, as they are written.
     pub(super) files: Vec<String>,
@@ -66,7 +66,7 @@ impl Analysis {
                 .all(|simple| simple.effect.is_none() || fits(&simple.known_words()))
     }
 
-    /// Returns the words of the simple commands that do more than look; none where anything else about the command does,
+    /// Returns the words of the simple commands that do more than look; `None` if anything else about the command does,
     /// or a word is not known.
     pub(crate) fn plain_effects(&self) -> Option<Vec<SimpleWords<'_>>> {
         if self.unknown.is_some() || self.effect.is_some() {
@@ -102,7 +102,7 @@ impl Analysis {
         is_plain.then(|| words.collect::<Option<_>>()).flatten()
     }
 
-    /// Returns what of the command may be the path of a file that it runs or reads as code.
+    /// Returns the words of the command that may be the path of a file that it runs or reads as code.
     pub(crate) fn code_files(&self) -> impl Iterator<Item = &str> {
         let with_effects = self.simple.iter().filter(|simple| simple.effect.is_some());
         let named = with_effects.flat_map(|simple| {
@@ -162,7 +162,7 @@ impl Analysis {
     }
 
     /// Returns whether the programs that will run are all among [`Self::names`] and
-    /// [`Self::wrapped_names`], as far as that can be told: not where unknown text goes to a program
+    /// [`Self::wrapped_names`], as far as they are known: not where unknown text goes to a program
     /// that runs other programs.
     pub(crate) fn has_hidden_names(&self) -> bool {
         self.unknown.is_some()
@@ -189,7 +189,7 @@ impl Analysis {
         })
     }
 
-    /// A shell in the shell makes names out of what is no name here.
+    /// A shell in the shell makes names out of what is not a name here.
     fn expands_in_shell(&self) -> bool {
         let is_shell = |name: &String| wrappers::is_shell(name);
         let expands = |text: &str| text.contains(['$', '`', '*', '?', '[', '{', '~']);
@@ -250,7 +250,7 @@ impl Analysis {
         })
     }
 
-    /// Returns what may be the words of commands that are named to other programs.
+    /// Returns the possible words of commands that are passed to other programs.
     pub(crate) fn wrapped_commands(&self) -> impl Iterator<Item = Vec<String>> {
         let runs_others = self.runs_others();
         let wrapped = |simple: &&Simple| simple.effect.is_some();
@@ -284,9 +284,9 @@ impl Analysis {
 pub(crate) struct SimpleWords<'a> {
     /// The words; never empty.
     pub(crate) words: Vec<&'a str>,
-    /// Whether its program runs others, which its words name.
+    /// Set if its program runs others, which its words name.
     pub(crate) runs_others: bool,
-    /// Whether it may run in another directory, by a `cd` in the same command.
+    /// Set if it may run in another directory, by a `cd` in the same command.
     pub(crate) has_moved: bool,
 }
 
@@ -295,7 +295,7 @@ pub(crate) struct SimpleWords<'a> {
 pub(crate) struct Written<'a> {
     /// Its words without their quotes, and with the names of variables.
     pub(crate) words: &'a [String],
-    /// Whether its program runs others, which its words name.
+    /// Set if its program runs others, which its words name.
     pub(crate) runs_others: bool,
 }
 

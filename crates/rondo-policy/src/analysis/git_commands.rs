@@ -347,7 +347,7 @@ const WORKTREE: Options = Options {
     ..NOTHING
 };
 
-/// What a command of `git` is given besides options.
+/// Operands of a `git` command.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Given {
     /// Revisions, files and directories.
@@ -375,7 +375,7 @@ pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
     let (name, rest) = words
         .split_first()
         .and_then(|(name, rest)| Some((name.text()?, rest)))
-        .ok_or("which `git` command it runs is not known")?;
+        .ok_or("its `git` command is not known")?;
     if matches!(name, "--version" | "version") && rest.is_empty() {
         return Ok(());
     }
@@ -419,7 +419,7 @@ fn inside(dirs: &AllowedDirs, directory: &str) -> Result<AllowedDirs, String> {
 
 type Known<'a> = (&'static Options, Given, &'a [Value]);
 
-/// Returns what a command understands, and its words without the name of a command in it.
+/// Returns the options of a command, and its words without the name of a command in it.
 fn command<'a>(name: &str, rest: &'a [Value]) -> Result<Known<'a>, String> {
     let anything = |known| Ok((known, Given::Anything, rest));
     let texts: Vec<&str> = rest.iter().map_while(Value::text).collect();

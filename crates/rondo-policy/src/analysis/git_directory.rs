@@ -72,7 +72,7 @@ const HARMLESS: [(&str, &[&str]); 13] = [
 pub(super) fn check(dirs: &AllowedDirs) -> Result<(), String> {
     let is_there = |path: &Path| fs::symlink_metadata(path).is_ok();
     for directory in dirs.current().ancestors() {
-        // First, since `git` takes it where it does not know the `.git` beside it.
+        // First, since `git` takes it if it does not know the `.git` beside it.
         let holds = |name: &str| is_there(&directory.join(name));
         if holds("HEAD") && (holds("objects") || holds("commondir")) {
             return Err("it runs inside a bare repository".to_owned());

@@ -107,7 +107,7 @@ const OF_REFS: [&str; 28] = [
     "--cleanup",
 ];
 
-/// Options of `git branch` and `git tag` after which a word is no new name.
+/// Options of `git branch` and `git tag` after which a word is not a new name.
 const LISTING: [&str; 14] = [
     "-l",
     "--list",

@@ -4,12 +4,12 @@ use super::found::Analysis;
 use super::words::Value;
 use glob::Pattern;
 
-/// What makes a word a pattern.
+/// Characters that make a word a pattern.
 const WILD: [char; 3] = ['*', '?', '['];
 /// The most patterns that are looked at; with more, any program may be meant.
 const PATTERNS_MAX: usize = 32;
 
-/// The patterns that may name a program which another one runs; none where there are too many.
+/// The patterns that may name a program which another one runs; `None` if there are too many.
 pub(crate) struct Patterns<'a>(Option<Vec<&'a str>>);
 
 impl Analysis {
@@ -64,7 +64,7 @@ fn may_mean(pattern: &str, program: &str) -> bool {
     }
 }
 
-/// Takes any text for what stands in brackets: the shell knows more ways to write that.
+/// Takes any text for what is in brackets: the shell knows more ways to write that.
 fn widened(name: &str) -> Option<Pattern> {
     let brackets = name.find('[').zip(name.rfind(']'));
     let widened = match brackets.filter(|(open, close)| open < close) {

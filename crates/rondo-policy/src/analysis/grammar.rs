@@ -55,7 +55,7 @@ pub(super) enum Kind {
     Group(List),
     Subshell(List),
     If {
-        /// Conditions, each with what is run where it holds.
+        /// Conditions, each with what is run if it holds.
         branches: Vec<(List, List)>,
         otherwise: Option<List>,
     },
@@ -76,11 +76,11 @@ pub(super) enum Kind {
         name: String,
         body: Box<Command>,
     },
-    /// What stands between `[[` and `]]`.
+    /// Words between `[[` and `]]`.
     Test(Vec<Word>),
 }
 
-/// Where a command's input comes from or its output goes.
+/// Source of a command's input, or target of its output.
 #[derive(Debug)]
 pub(super) struct Redirect {
     pub(super) operator: &'static str,
@@ -93,7 +93,7 @@ pub(super) enum Target {
     HereDocument(String),
 }
 
-/// Why tokens are no command.
+/// Why tokens are not a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum GrammarError {
     /// They end inside one.
@@ -217,7 +217,7 @@ impl<'t> Parser<'t> {
         while self.take_operator("\n") {}
     }
 
-    /// Whether a list ends here.
+    /// `true` if a list ends here.
     fn is_end(&self) -> bool {
         match self.peek() {
             None | Some(Token::Operator(")" | ";;" | ";&" | ";;&")) => true,

@@ -22,7 +22,7 @@ const OPERATORS: [&str; 26] = [
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Token {
     Word(Word),
-    /// What separates words, a new line and what begins a redirection included.
+    /// Separator of words, including a new line and the beginning of a redirection.
     Operator(&'static str),
     /// The text of a here-document.
     HereDocument(String),
@@ -111,7 +111,7 @@ impl Lexer {
         Ok(c)
     }
 
-    /// Returns what was read since.
+    /// Returns the characters read since.
     pub(super) fn source(&self, from: usize) -> &[char] {
         self.chars.get(from..self.at).unwrap_or_default()
     }
@@ -380,7 +380,7 @@ impl Lexer {
     }
 }
 
-/// Where single bytes are looked at, as old versions do on some systems, these bytes are blanks.
+/// Returns `true` for a character with a byte that old versions on some systems take for a blank.
 fn may_hold_blank(c: char) -> bool {
     !c.is_ascii()
         && c.encode_utf8(&mut [0; 4])

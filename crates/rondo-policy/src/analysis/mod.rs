@@ -3,7 +3,7 @@
 //! Fails closed: a command that is not understood with certainty is [`Judgement::Unknown`]. The lexer and the
 //! grammar are our own and accept only what every bash reads in the same way. Parsers of the whole language
 //! disagree with bash in corner cases, above all about here-documents, and `brush-parser`, which was used
-//! before, needed unbounded memory for some input. The judgement decides whether the user is asked. It is not
+//! before, needed unbounded memory for some input. The judgment decides whether the user is asked. It is not
 //! a sandbox.
 
 mod complete;
@@ -44,9 +44,9 @@ pub(crate) use without_shell::refusal as refusal_without_shell;
 pub(crate) use wrappers::{PREFIXES, base as base_name, tokens};
 pub use wrappers::{has_subcommands, is_second_wrapper, is_wrapper};
 
-/// The longest command that is analysed, in bytes.
+/// The longest command that is analyzed, in bytes.
 pub const COMMAND_BYTES_MAX: usize = 512 << 10;
-/// The deepest nesting of substitutions, and of compound commands, that is analysed.
+/// The deepest nesting of substitutions, and of compound commands, that is analyzed.
 pub const NESTING_MAX: usize = 8;
 /// The most words and operators of a command: each word may be a path that is looked for on the disk.
 pub const TOKENS_MAX: usize = 1000;
@@ -58,7 +58,7 @@ const PATTERNS_MAX: usize = 64;
 const REPOSITORIES_MAX: usize = 16;
 const TOO_DEEP: &str = "it is nested too deeply to be checked";
 
-/// What a command would do.
+/// Effect of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judgement {
     /// It only reads, and only inside the allowed directories.
@@ -72,7 +72,7 @@ pub enum Judgement {
     },
     /// It is not understood.
     Unknown {
-        /// Why.
+        /// Reason for the doubt.
         reason: String,
     },
 }
@@ -99,7 +99,7 @@ pub(crate) fn analyse(command: &str, dirs: &AllowedDirs) -> Analysis {
     walk::analyse(command, dirs)
 }
 
-/// Returns whether the text ends in the middle of a command; false where that cannot be told.
+/// Returns whether the text ends in the middle of a command; false if that is not known.
 fn is_cut_off(text: &str) -> bool {
     text.len() <= COMMAND_BYTES_MAX && cut_off::is_cut_off(text)
 }

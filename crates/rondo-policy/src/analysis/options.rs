@@ -2,7 +2,7 @@
 //!
 //! Long options count only when written in full, so that no abbreviation means something else.
 
-/// What a program understands.
+/// Options of a program.
 pub(super) struct Options {
     /// Short options without a value.
     pub(super) flags: &'static str,
@@ -14,9 +14,9 @@ pub(super) struct Options {
     pub(super) attached: &'static str,
     /// Long options without a value, or with one after `=`.
     pub(super) long: &'static [&'static str],
-    /// Long options whose value stands after `=` or is the next word.
+    /// Long options whose value is after `=` or is the next word.
     pub(super) long_values: &'static [&'static str],
-    /// Whether `-5` is an option. With letters behind the digits it means something else to each
+    /// Set if `-5` is an option. With letters behind the digits it means something else to each
     /// program, and takes a word or none.
     pub(super) numbers: bool,
 }
@@ -26,7 +26,7 @@ pub(super) struct Options {
 pub(super) struct ParsedArgs<'a> {
     /// The options by name: one character, or the long name.
     pub(super) options: Vec<&'a str>,
-    /// What is no option and no value of one, by index.
+    /// Words that are neither options nor values of options, by index.
     pub(super) operands: Vec<usize>,
 }
 

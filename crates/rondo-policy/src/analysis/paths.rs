@@ -12,9 +12,9 @@ const ENTRIES_MAX: usize = 2000;
 /// The longest path that a system takes, in bytes; each part of a longer one would be looked for in vain.
 pub(crate) const PATH_BYTES_MAX: usize = 4096;
 
-/// What a directory has in it that is a repository; with the last part, the rest of it is elsewhere.
+/// Entries of a directory that make it a repository; with the last set, the rest of it is elsewhere.
 const OF_REPOSITORY: [&[&str]; 2] = [&["HEAD", "objects", "refs"], &["HEAD", "commondir"]];
-/// What of a repository runs programs or leads to them.
+/// Entries of a repository that run programs or lead to them.
 const OF_SETTINGS: [&str; 4] = ["commondir", "config", "config.worktree", "hooks"];
 
 /// Files that instruct agents.
@@ -24,7 +24,7 @@ const INSTRUCTIONS: [&str; 3] = ["AGENTS.md", "CLAUDE.md", "GEMINI.md"];
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AllowedDirs {
     current: PathBuf,
-    /// Whether the current directory is one that each process sees otherwise.
+    /// Set if the current directory differs from process to process.
     differs: bool,
     roots: Vec<PathBuf>,
 }
@@ -77,7 +77,7 @@ impl AllowedDirs {
         self.roots.iter().any(|root| path.starts_with(root))
     }
 
-    /// Refuses a path that leads outside, or of which that cannot be told.
+    /// Refuses a path that leads, or may lead, outside.
     pub(super) fn check(&self, path: &str) -> Result<(), String> {
         // `-` is the input to most programs and a file to some, and to a redirection.
         if path.is_empty() || path == "/dev/null" {
@@ -159,7 +159,7 @@ impl AllowedDirs {
         let Some(place) = self.place(path) else {
             return false;
         };
-        // What a directory itself lies in is the user's choice.
+        // The place of the directory itself is the user's choice.
         let mut below = self
             .roots
             .iter()
@@ -169,7 +169,7 @@ impl AllowedDirs {
         self.contains(&place) && !is_below_special
     }
 
-    /// Returns where a path leads, be it that nothing is there yet.
+    /// Returns the target of a path, also if nothing is there yet.
     fn place(&self, path: &Path) -> Option<PathBuf> {
         match self.way(path) {
             Way::To(place) => Some(place),
@@ -178,7 +178,7 @@ impl AllowedDirs {
                 if parts.any(|part| matches!(part, Component::ParentDir)) {
                     return None;
                 }
-                // What is not there yet has no links on its way.
+                // A missing file has no links on its way.
                 let rest = self.current.join(path);
                 Some(last.join(rest.strip_prefix(&last).ok()?))
             }

@@ -10,7 +10,7 @@ const PLACES_MAX: usize = 4;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Places(Vec<AllowedDirs>);
 
-/// Where the shell is after a command that succeeded, and after one that failed.
+/// Directory of the shell after a command that succeeded, and after one that failed.
 #[derive(Debug, Clone)]
 pub(super) struct Ends {
     pub(super) good: Places,
@@ -56,7 +56,7 @@ impl Places {
         self.0.iter().find_map(|dirs| check(dirs).err())
     }
 
-    /// Returns where `cd` leads.
+    /// Returns the place after `cd`.
     ///
     /// `..` is refused: the shell takes it for the name before it, which may be a link.
     pub(super) fn enter(&self, directory: &str) -> Result<Self, String> {
@@ -65,7 +65,7 @@ impl Places {
             .components()
             .all(|part| !matches!(part, Component::ParentDir));
         if directory.is_empty() || directory.starts_with('-') || !is_plain {
-            return Err("where `cd` leads is not understood".to_owned());
+            return Err("the target of `cd` is not understood".to_owned());
         }
         let mut entered = Vec::new();
         for dirs in &self.0 {

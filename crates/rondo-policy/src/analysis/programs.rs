@@ -34,7 +34,7 @@ const FIND_PLAIN: [&str; 24] = [
     "-daystart",
 ];
 
-/// Tests of `find` with a value that is no file.
+/// Tests of `find` with a value that is not a file.
 const FIND_VALUES: [&str; 25] = [
     "-name",
     "-iname",
@@ -78,7 +78,7 @@ pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
     let Some((name, words)) = words.split_first() else {
         return Ok(());
     };
-    let name = name.text().ok_or("which program it runs is not known")?;
+    let name = name.text().ok_or("its program is not known")?;
     match name {
         "true" | ":" | "echo" => check_shown(words, dirs),
         "printf" => singular::printf(words, |words| check_shown(words, dirs)),
@@ -114,7 +114,7 @@ fn check_program(program: &Program, words: &[Value], dirs: &AllowedDirs) -> Resu
         Operands::Text => Ok(()),
         Operands::Nothing if args.operands.is_empty() => Ok(()),
         Operands::Nothing => Err(format!(
-            "what `{}` is given is not understood",
+            "the arguments of `{}` are not understood",
             program.name
         )),
         Operands::Files => check_files(words, &args.operands, dirs),
@@ -129,7 +129,7 @@ fn check_program(program: &Program, words: &[Value], dirs: &AllowedDirs) -> Resu
             let (pattern, paths) = args.operands.split_at(skip.min(args.operands.len()));
             let is_known = |index: &usize| matches!(words.get(*index), Some(Value::Text(_)));
             if !pattern.iter().all(is_known) {
-                return Err("what it searches for is not known".to_owned());
+                return Err("its search pattern is not known".to_owned());
             }
             check_paths(words, paths, dirs)
         }
@@ -173,7 +173,7 @@ pub(super) fn check_paths(
 /// In a directory there may be links that are followed.
 fn check_files(words: &[Value], operands: &[usize], dirs: &AllowedDirs) -> Result<(), String> {
     for word in operands.iter().filter_map(|index| words.get(*index)) {
-        let path = word.text().ok_or("which files it reads is not known")?;
+        let path = word.text().ok_or("the files that it reads are not known")?;
         dirs.check(path)?;
         if dirs.current().join(path).is_dir() {
             return Err(format!("in `{path}` it may follow links"));
@@ -186,7 +186,7 @@ fn check_path(word: &Value, dirs: &AllowedDirs) -> Result<(), String> {
     match word {
         Value::Text(path) => dirs.check(path),
         Value::Pattern(pattern) => dirs.check_pattern(pattern),
-        Value::Harmless | Value::Dynamic => Err("which files it reads is not known".to_owned()),
+        Value::Harmless | Value::Dynamic => Err("the files that it reads are not known".to_owned()),
     }
 }
 
@@ -196,7 +196,7 @@ fn check_shown(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
         match word {
             Value::Text(_) | Value::Harmless => {}
             Value::Pattern(pattern) => dirs.check_pattern(pattern)?,
-            Value::Dynamic => return Err("what it prints is not known".to_owned()),
+            Value::Dynamic => return Err("its output is not known".to_owned()),
         }
     }
     Ok(())
@@ -211,7 +211,7 @@ fn closed(words: &[Value]) -> Result<&[Value], String> {
 
 fn check_test(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
     for word in words {
-        let text = word.text().ok_or("what it tests is not known")?;
+        let text = word.text().ok_or("its test is not known")?;
         let is_number = text.parse::<i64>().is_ok();
         if text.starts_with('-') && !is_number && !TEST_OPERATORS.contains(&text) {
             return Err(format!("the test `{text}` is not known to be read-only"));
@@ -235,7 +235,7 @@ fn check_find(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
         check_path(path, dirs)?;
     }
     while let Some(word) = words.next() {
-        let test = word.text().ok_or("what it looks for is not known")?;
+        let test = word.text().ok_or("its tests are not known")?;
         if FIND_PLAIN.contains(&test) {
             continue;
         }

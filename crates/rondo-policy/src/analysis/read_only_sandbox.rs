@@ -1,4 +1,4 @@
-//! Decides which commands run unasked where the kernel lets them change and send nothing.
+//! Choice of the commands that run without asking if the kernel lets them change and send nothing.
 //!
 //! The sandbox holds whatever runs in it, so this is no matter of safety but of sense: a command that is run for its
 //! effect would only fail there, a file of the workspace is nobody's idea of a harmless program, and a path that the
@@ -30,7 +30,7 @@ const DEVICES: [&str; 8] = [
     "/dev/tty",
     "/dev/urandom",
 ];
-/// What of the shown directories only the administrator may read.
+/// Entries of the shown directories that only the administrator may read.
 const SECRET: [&str; 7] = [
     "/etc/gshadow",
     "/etc/gshadow-",
@@ -40,7 +40,7 @@ const SECRET: [&str; 7] = [
     "/etc/ssl/private",
     "/etc/sudoers",
 ];
-/// Programs whose words are no paths.
+/// Programs whose words are not paths.
 const TEXT_ONLY: [&str; 9] = [
     ":", "echo", "expr", "false", "let", "printf", "seq", "set", "true",
 ];
@@ -83,7 +83,7 @@ const OF_SHELL: [&str; 18] = [
     "UID",
 ];
 
-/// Returns the names of the programs that a command runs, if it may run unasked in the read-only sandbox.
+/// Returns the names of the programs that a command runs, if it may run without asking in the read-only sandbox.
 pub(crate) fn programs(
     command: &str,
     dirs: &AllowedDirs,
@@ -113,7 +113,7 @@ struct Look<'a> {
 }
 
 impl Look<'_> {
-    /// Returns whether a text for a shell only looks, as far as that can be told.
+    /// Returns whether a text for a shell is read-only, as far as that is known.
     fn text(&mut self, text: &str, directory: Option<&Path>) -> bool {
         self.depth += 1;
         let Some(directory) = directory.filter(|_| self.depth <= NESTING_MAX) else {
@@ -177,13 +177,13 @@ impl Look<'_> {
             .find(|(it, _)| wrappers::is_among(&[it], base))
         {
             Some((language, options)) => is_harmless_code(language, options, rest),
-            // One that runs others is let in only where these are known.
+            // One that runs others is let in only if these are known.
             None if wrappers::is_wrapper(base) && !is_among_checked(base) => false,
             None => !has_effect(base) && is_harmless_program(base, &texts),
         }
     }
 
-    /// Judges a program that runs another one, which its words name; none where it is no such program.
+    /// Judges a program that runs another one, which its words name; none if it is no such program.
     fn runs_another(
         &mut self,
         name: &str,
@@ -306,7 +306,7 @@ impl Look<'_> {
             return false;
         }
         let begins = |all: &[&str]| all.iter().any(|it| place.starts_with(it));
-        // What is not there is no path but a pattern, or a script such as `/a/,/b/p`.
+        // A missing file is no path but a pattern, or a script such as `/a/,/b/p`.
         let first: PathBuf = place.components().take(2).collect();
         begins(&SHOWN)
             || begins(&DEVICES)
@@ -326,7 +326,7 @@ impl Look<'_> {
     }
 }
 
-/// Returns where the program's options end; those in `values` have a value, which may be the next word.
+/// Returns the end of the program's options; those in `values` have a value, which may be the next word.
 fn past_options(rest: &[Word], values: &str) -> Option<usize> {
     let mut at = 0;
     while let Some(text) = rest.get(at).map(text_of) {

@@ -186,7 +186,7 @@ pub(super) fn sed(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
     programs::check_paths(words, paths, dirs)
 }
 
-/// The values of `-e SCRIPT`, where each stands in a word of its own.
+/// The values of `-e SCRIPT`, where each is in a word of its own.
 fn given(words: &[Value]) -> Result<Vec<&str>, String> {
     let mut scripts = Vec::new();
     let mut words = words.iter().filter_map(Value::text);
@@ -334,7 +334,7 @@ pub(super) fn awk(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
 fn is_awk(program: &str) -> bool {
     let mut chars = program.chars().peekable();
     let mut braces = 0_usize;
-    // What stood before, where that tells a pattern from a division.
+    // The token before, if it tells a pattern from a division.
     let mut before = ';';
     while let Some(c) = chars.next() {
         match c {
@@ -419,7 +419,7 @@ pub(super) fn jq(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
 }
 
 /// Returns whether a filter names nothing but fields, variables of its own and known functions; `env`,
-/// `$ENV`, `input_filename`, `import` and `include` are none of those.
+/// `$ENV`, `input_filename`, `import` and `include` are not among them.
 fn is_jq(filter: &str) -> bool {
     if filter.contains("\\(") {
         return false;
@@ -453,7 +453,7 @@ fn is_jq(filter: &str) -> bool {
             _ => return false,
         }
         before = match (before, c) {
-            // `..name` is no field.
+            // `..name` is not a field.
             ('.', '.') => ' ',
             _ => c,
         };

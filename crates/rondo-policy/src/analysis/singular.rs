@@ -16,7 +16,7 @@ const DATE: Options = Options {
     ..NOTHING
 };
 
-/// Fields of `ps`; the environment of processes is none of them.
+/// Fields of `ps`; the environment of processes is not among them.
 const FIELDS: [&str; 29] = [
     "%cpu", "%mem", "args", "cmd", "comm", "command", "cputime", "etime", "etimes", "euser",
     "lstart", "nlwp", "ni", "nice", "pcpu", "pgid", "pid", "pmem", "ppid", "pri", "rss", "ruser",
@@ -53,7 +53,7 @@ const VERSIONED: [&str; 14] = [
 /// The most characters of the width in a format.
 const WIDTH_CHARS_MAX: usize = 5;
 
-/// What sets the clock is refused.
+/// Refuses options that set the clock.
 pub(super) fn date(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
     let args = programs::read(words, &DATE)?;
     for index in &args.operands {
@@ -69,9 +69,9 @@ pub(super) fn date(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
     Ok(())
 }
 
-/// What shows the environment of other processes is refused.
+/// Refuses options that show the environment of other processes.
 pub(super) fn ps(words: &[Value]) -> Result<(), String> {
-    let unknown = || "what it shows of processes is not known".to_owned();
+    let unknown = || "its process listing is not known".to_owned();
     let texts: Option<Vec<&str>> = words.iter().map(Value::text).collect();
     let texts = texts.ok_or_else(unknown)?;
     if let [text] = texts.as_slice()
@@ -112,7 +112,7 @@ pub(super) fn printf(
     check_shown: impl Fn(&[Value]) -> Result<(), String>,
 ) -> Result<(), String> {
     let format = words.first().and_then(Value::text);
-    let format = format.ok_or("what it prints is not known")?;
+    let format = format.ok_or("its output is not known")?;
     if format.starts_with('-') {
         return Err(format!(
             "the option `{format}` is not known to be read-only"
@@ -153,7 +153,7 @@ pub(super) fn jump(words: &[Value]) -> Result<(), String> {
     match words {
         [] => Ok(()),
         [Value::Text(number)] if is_number(number) => Ok(()),
-        _ => Err("where it goes on is not known".to_owned()),
+        _ => Err("the place where it continues is not known".to_owned()),
     }
 }
 

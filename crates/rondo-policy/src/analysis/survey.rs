@@ -16,9 +16,9 @@ use std::path::{Path, PathBuf};
 /// A simple command, and where it runs.
 #[derive(Debug, Clone)]
 pub(crate) struct Placed {
-    /// Its words.
+    /// Words of the command.
     pub(super) words: Vec<Word>,
-    /// The directory that it runs in; none where that is not known.
+    /// The directory that it runs in; `None` if that is not known.
     pub(super) directory: Option<PathBuf>,
 }
 
@@ -30,7 +30,7 @@ pub(super) struct Redirected {
     pub(super) directory: Option<PathBuf>,
 }
 
-/// What a command is made of.
+/// Parts of a command.
 #[derive(Debug, Default)]
 pub(crate) struct Survey {
     /// The simple commands, those of substitutions and functions included.
@@ -51,20 +51,20 @@ pub(crate) struct Survey {
 }
 
 impl Placed {
-    /// Returns the words: their values where these are known, and else as they are written.
+    /// Returns the words: their values if these are known, and else as they are written.
     pub(crate) fn texts(&self) -> impl Iterator<Item = &str> {
         self.words.iter().map(text_of)
     }
 }
 
 impl Placed {
-    /// Returns the directory that it runs in; none where that is not known.
+    /// Returns the directory that it runs in; `None` if that is not known.
     pub(crate) fn directory(&self) -> Option<&Path> {
         self.directory.as_deref()
     }
 }
 
-/// Returns the value of a word where it is known, and else how it is written.
+/// Returns the value of a word if it is known, and else how it is written.
 pub(super) fn text_of(word: &Word) -> &str {
     match &word.value {
         Value::Text(text) | Value::Pattern(text) => text,
@@ -114,7 +114,7 @@ struct Visit<'a> {
 }
 
 type Visited = Result<(), &'static str>;
-/// Where the shell is; none where that is not known.
+/// Directory of the shell; `None` if it is not known.
 type At = Option<PathBuf>;
 
 const NOT_READ: &str = "it cannot be read";
@@ -236,7 +236,7 @@ impl Visit<'_> {
         }
     }
 
-    /// Reads what may or may not run: if it changes the directory, that is not known afterwards.
+    /// Reads commands that may or may not run: if they change the directory, it is not known afterwards.
     fn apart(&mut self, list: &List, at: &mut At) -> Visited {
         let before = at.clone();
         self.list(list, at)?;
@@ -246,7 +246,7 @@ impl Visit<'_> {
         Ok(())
     }
 
-    /// Reads what may run more than once.
+    /// Reads commands that may run more than once.
     fn repeated(&mut self, list: &List, at: &mut At) -> Visited {
         let before = at.clone();
         let commands = self.found.commands.len();
@@ -302,7 +302,7 @@ impl Visit<'_> {
         Ok(())
     }
 
-    /// Returns where `cd` leads.
+    /// Returns the place after `cd`.
     fn entered(&self, words: &[Word], at: &At) -> At {
         let mut operands = words
             .iter()
@@ -330,7 +330,7 @@ impl Visit<'_> {
     }
 }
 
-/// Returns the path that a word stands for in a directory, without looking at links; none where it is not known.
+/// Returns the path that a word stands for in a directory, without looking at links; none if it is not known.
 pub(super) fn resolved(
     value: &Value,
     written: &str,
@@ -353,7 +353,7 @@ pub(super) fn resolved(
     (!has_variable).then(|| without_dots(&path))
 }
 
-/// Returns the path that a text stands for in a directory, without looking at links; none where it is not known.
+/// Returns the path that a text stands for in a directory, without looking at links; `None` if it is not known.
 pub(crate) fn resolve_text(text: &str, directory: &Path, home: Option<&Path>) -> Option<PathBuf> {
     let value = Value::Text(text.to_owned());
     resolved(&value, text, Some(directory), home)

@@ -39,7 +39,7 @@ pub(super) enum Operands {
     OnePath,
     /// Text.
     Text,
-    /// Nothing.
+    /// No operands.
     Nothing,
     /// A pattern unless one of these options gives it, then files and directories.
     PatternThenPaths(&'static [&'static str]),

@@ -40,7 +40,7 @@ struct Walk {
     patterns: usize,
     /// Times that a repository was looked at.
     repositories: usize,
-    /// Whether something before may have changed how the shell reads or finds commands.
+    /// Set if an earlier command may have changed how the shell reads or finds commands.
     is_lost: bool,
 }
 
@@ -122,7 +122,7 @@ impl Walk {
         let ends = if let [command] = pipeline.commands.as_slice() {
             self.command(command, at)?
         } else {
-            // Each runs in a shell of its own; the last one in this one where that option is set.
+            // Each runs in a shell of its own; the last one in this one if that option is set.
             let mut after = at.clone();
             for command in &pipeline.commands {
                 after = after.or(&self.command(command, at)?.either()?)?;
@@ -175,7 +175,7 @@ impl Walk {
                 }
                 let mut after = at.clone();
                 for body in bodies {
-                    // One may go on into the next.
+                    // One may continue into the next.
                     after = after.or(&self.list(body, &after)?.either()?)?;
                 }
                 Ok(Ends::at(&after))
@@ -190,7 +190,7 @@ impl Walk {
         }
     }
 
-    /// What runs more than once must not move on each time.
+    /// Checks that a body that may run more than once stays in its directory.
     fn stays(&mut self, after: &Places, at: &Places) -> Walked<Ends> {
         if self.is_lost {
             self.effect("it may change the shell in a loop or a function");
@@ -259,7 +259,7 @@ impl Walk {
         }
         let mut ends = Ends::at(at);
         let effect = if self.is_lost {
-            Some("what ran before it may have changed the shell".to_owned())
+            Some("an earlier command may have changed the shell".to_owned())
         } else if let Some(directory) = wrappers::directory(&values) {
             match at.enter(directory) {
                 Ok(good) => {

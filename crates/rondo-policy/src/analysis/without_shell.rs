@@ -1,5 +1,5 @@
-//! Commands of one program and its arguments, where no shell is to run: which of them would hand text to one all the same,
-//! or to another interpreter of code.
+//! Commands of one program and its arguments, run without a shell: finds those that would pass text to a shell all the
+//! same, or to another interpreter of code.
 //!
 //! Programs that run others are refused unless they are known to run words as words or code from files: a list of those
 //! that do worse could not be complete.
@@ -37,7 +37,7 @@ const BUILDERS: &[&str] = &[
     "ant", "cmake", "gmake", "gradle", "just", "make", "mvn", "ninja", "nox", "task", "tox",
 ];
 
-/// Returns why a command may not run where there is no shell.
+/// Returns why a command may not run if there is no shell.
 pub(crate) fn refusal(analysis: &Analysis) -> Option<String> {
     if analysis.is_unknown() || analysis.simple.len() != 1 {
         return Some("it is not one program with arguments".to_owned());
@@ -77,7 +77,7 @@ fn check_language(name: &str, words: &[Value]) -> Result<(), String> {
     let is_python = is_among(&["python", "pypy"], name);
     let runs_file = match words.next() {
         Some("-m") if is_python => words.next().is_some_and(|it| PYTHON_MODULES.contains(&it)),
-        // What the system makes of the process itself holds its arguments.
+        // The system's files about the process itself contain its arguments.
         Some(file) => {
             !file.starts_with('-') && !file.starts_with("/proc/") && !file.starts_with("/dev/")
         }

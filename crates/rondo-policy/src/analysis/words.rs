@@ -2,7 +2,7 @@
 
 use super::lexer::Token;
 
-/// What a word is before it is run.
+/// Meaning of a word before it runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Value {
     /// This text.
@@ -31,13 +31,13 @@ pub(super) struct Word {
     pub(super) value: Value,
     /// The text without its quotes, and with `$NAME` for each variable, as far as it is known.
     pub(super) written: String,
-    /// Whether nothing in it is quoted, escaped or expanded, so that it may be a reserved word.
+    /// Set if nothing in it is quoted, escaped or expanded, so that it may be a reserved word.
     is_bare: bool,
-    /// Where it has the shape of an assignment: the bytes up to its `=`, which is included.
+    /// Length of its prefix up to and including `=`, if it has the shape of an assignment.
     assigned: Option<usize>,
     /// The commands that run to make it.
     pub(super) substitutions: Vec<Vec<Token>>,
-    /// Whether it names the pipe of a command that runs beside the others.
+    /// Set if it names the pipe of a command that runs beside the others.
     pub(super) is_process: bool,
     /// The names of the variables in it.
     pub(super) variables: Vec<String>,
@@ -61,7 +61,7 @@ impl Word {
             })
     }
 
-    /// Returns whether it stands before a redirection to say where the descriptor's number goes.
+    /// Returns whether it is before a redirection to say where the descriptor's number goes.
     pub(super) fn may_name_descriptor(&self) -> bool {
         match &self.value {
             Value::Text(text) | Value::Pattern(text) => self.is_bare && text.starts_with('{'),
@@ -106,7 +106,7 @@ pub(super) struct Building {
     variables: Vec<String>,
 }
 
-/// Variables whose values are no secrets and whose names lead nowhere.
+/// Variables whose values are not secrets and whose names lead nowhere.
 const SHOWN: [&str; 12] = [
     "HOME", "PWD", "OLDPWD", "USER", "LOGNAME", "SHELL", "PATH", "LANG", "TERM", "HOSTNAME",
     "RANDOM", "SECONDS",
@@ -163,7 +163,7 @@ impl Building {
         self.written.push_str(text);
     }
 
-    /// Notes that there is a word, even where its quotes hold nothing.
+    /// Begins a word, even if its quotes hold nothing.
     pub(super) fn begin_quoted(&mut self) {
         self.is_begun = true;
         self.is_bare = false;
@@ -197,7 +197,7 @@ impl Building {
         self.is_dynamic = true;
     }
 
-    /// Takes what a command prints; outside of double quotes that is split and matched against
+    /// Adds the output of a command; outside of double quotes it is split and matched against
     /// files.
     pub(super) fn push_substitution(&mut self, tokens: Vec<Token>, quoted: bool) {
         self.begin_quoted();

@@ -300,7 +300,7 @@ const WRAPPERS: &[&str] = &[
     "zip",
 ];
 
-/// Programs that stand before another one and say how it runs.
+/// Programs that are before another one and say how it runs.
 pub(crate) const PREFIXES: &[&str] = &[
     "command", "doas", "env", "exec", "nice", "nohup", "sudo", "time", "timeout", "xargs",
 ];
@@ -403,7 +403,7 @@ const CHANGES_SHELL: &[&str] = &[
     "unset",
 ];
 
-/// Subcommands behind which anything may stand.
+/// Subcommands behind which anything may be.
 const SECOND_WRAPPERS: [&str; 10] = [
     "bisect",
     "config",
@@ -458,7 +458,7 @@ pub(super) fn runs_others(words: &[Value]) -> bool {
 }
 
 /// Builtins that read an index of an array in their words as arithmetic, in which what is substituted runs, and the option
-/// with which they do; empty where they always do.
+/// with which they do; empty if they always do.
 const READ_INDICES: &[(&str, &str)] = &[
     ("[", "-v"),
     ("declare", ""),
@@ -509,7 +509,7 @@ pub(super) fn changes_shell(words: &[Value]) -> bool {
         .is_none_or(|name| name.text().is_none_or(|name| CHANGES_SHELL.contains(&name)))
 }
 
-/// Returns where `cd` is told to go.
+/// Returns the target of `cd`.
 pub(super) fn directory(words: &[Value]) -> Option<&str> {
     match words {
         [Value::Text(name), Value::Text(directory)] if name == "cd" => Some(directory),
@@ -517,8 +517,8 @@ pub(super) fn directory(words: &[Value]) -> Option<&str> {
     }
 }
 
-/// Returns what of the words of an unknown program may be a program that it runs: words that are
-/// names, the first of those in a string, and whatever stands in an option.
+/// Returns the words of an unknown program that may be a program that it runs: words that are
+/// names, the first of those in a string, and whatever is in an option.
 pub(super) fn candidates(words: &[Value]) -> Vec<String> {
     let Some((name, words)) = words.split_first() else {
         return Vec::new();
@@ -527,7 +527,7 @@ pub(super) fn candidates(words: &[Value]) -> Vec<String> {
     if PLAIN.contains(&name) {
         return Vec::new();
     }
-    // `bun` runs what its first word names, where that is no command of its own.
+    // `bun` runs what its first word names, if that is not a command of its own.
     let skipped = usize::from(has_subcommands(name) && name != "bun");
     let mut found = Vec::new();
     for word in words.iter().skip(skipped) {

@@ -1,6 +1,6 @@
-//! Commands that nobody wants to run by mistake: they are denied in every mode, unless the user lifts that.
+//! Commands that are run only by mistake: they are denied in every mode, unless the user lifts that.
 //!
-//! They are looked for in what a command says, also to other programs and where it is not understood. Whoever wants to
+//! They are looked for in what a command says, also to other programs and if it is not understood. Whoever wants to
 //! get past them can: they are a net below mistakes, not a fence.
 
 use super::fit::{Place, base};
@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub struct Denial {
     /// Its id, by which the user lifts it.
     pub id: &'static str,
-    /// What the command would do.
+    /// Effect of the command.
     pub what: &'static str,
 }
 
@@ -54,7 +54,7 @@ const KILL_ALL: Denial = Denial {
 };
 const FORK_BOMB: Denial = Denial {
     id: "fork-bomb",
-    what: "it starts processes without end",
+    what: "it starts processes endlessly",
 };
 
 /// Directories without which the system, or all its users, are lost.
@@ -82,7 +82,7 @@ const SYSTEM_DIRS: [&str; 21] = [
     "/var",
 ];
 
-/// What the names of disks begin with, below `/dev`.
+/// Prefixes of the names of disks below `/dev`.
 const DISKS: [&str; 15] = [
     "sd", "hd", "vd", "xvd", "nvme", "mmcblk", "disk", "rdisk", "dm-", "md", "mapper/", "mem",
     "kmem", "port", "nbd",
@@ -142,7 +142,7 @@ pub(super) fn find(
 
 /// Looks at one command after the other.
 struct Look<'a> {
-    /// Where the command runs, as far as `cd` says.
+    /// Directory of the command, as far as `cd` tells.
     directory: PathBuf,
     home: Option<&'a Path>,
     lifted: &'a [String],
@@ -156,7 +156,7 @@ impl Look<'_> {
         }
     }
 
-    /// Looks at the words of a command, and where it runs others at those that may be a command in it.
+    /// Looks at the words of a command, and if it runs others at those that may be a command in it.
     fn command(&mut self, words: &[String], runs_others: bool) {
         let ends = if runs_others { words.len() } else { 1 };
         for at in 0..ends.min(words.len()) {
@@ -282,7 +282,7 @@ impl Look<'_> {
         if word.starts_with('-') {
             return;
         }
-        // All that is in a directory is as good as the directory.
+        // The whole content of a directory counts as the directory.
         let whole = word
             .strip_suffix('*')
             .filter(|rest| rest.is_empty() || rest.ends_with('/'));
@@ -292,7 +292,7 @@ impl Look<'_> {
         if SYSTEM_DIRS.iter().any(|it| path == Path::new(it)) {
             self.find(REMOVE_ROOT);
         }
-        // What the home directory lies in holds it.
+        // The parents of the home directory contain it.
         if self.home.is_some_and(|home| home.starts_with(&path))
             || path.starts_with("~") && path.components().count() == 1
         {

@@ -1,4 +1,4 @@
-//! Whether a rule fits a command or a file.
+//! Matching of rules against commands and files.
 
 use super::AnyOf;
 use crate::analysis::{Analysis, PATH_BYTES_MAX, tokens};
@@ -63,7 +63,7 @@ fn means(program: &AnyOf, name: &str) -> bool {
     })
 }
 
-/// Returns whether words come in this order, whatever stands between them. Within the words of other programs, options
+/// Returns whether words come in this order, whatever is between them. Within the words of other programs, options
 /// have lost their dashes.
 fn follow(wanted: &[AnyOf], words: &[String]) -> bool {
     let is = |any: &AnyOf, word: &str| {
@@ -74,7 +74,7 @@ fn follow(wanted: &[AnyOf], words: &[String]) -> bool {
     wanted.iter().all(|any| words.any(|word| is(any, word)))
 }
 
-/// Where a command runs.
+/// Directory of a command.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Place<'a> {
     pub(super) directory: &'a Path,
@@ -82,7 +82,7 @@ pub(super) struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// Returns the path that a word stands for; none where that is not known. Without a home directory it is `~`.
+    /// Returns the path that a word stands for; `None` if that is not known. Without a home directory it is `~`.
     pub(super) fn resolve(&self, word: &str) -> Option<PathBuf> {
         let home = self.home.unwrap_or(Path::new("~"));
         let in_home = ["~", "${HOME}", "$HOME"]
@@ -106,7 +106,8 @@ pub(super) fn base(name: &str) -> &str {
     name.rsplit('/').next().unwrap_or(name)
 }
 
-/// Returns what of a command may name a file: its words, what follows a `=` in them, and where its output goes.
+/// Returns the parts of a command that may name a file: its words, the text behind `=` in them, and the targets of its
+/// output.
 pub(super) fn files(analysis: &Analysis) -> impl Iterator<Item = &str> {
     analysis.words().flat_map(|word| {
         let value = word.split_once('=').map(|(_, value)| value);
@@ -118,11 +119,11 @@ pub(super) fn files(analysis: &Analysis) -> impl Iterator<Item = &str> {
 /// links in it.
 pub(super) fn places(path: &Path, directory: &Path) -> Vec<PathBuf> {
     let plain = without_dots(&directory.join(path));
-    // One look at each name of the path, where no `..` makes it matter what a link before it leads to.
+    // One look at each name of the path, if no `..` makes it matter what a link before it leads to.
     let has_parents = path.components().any(|part| part == Component::ParentDir);
     let is_short = path.as_os_str().len() <= PATH_BYTES_MAX;
     if !has_parents && is_short {
-        // What is written from the root on need not be followed through the directory again.
+        // A path from the root on need not be followed through the directory again.
         let below = path.strip_prefix(directory).unwrap_or(path);
         match unix::way(directory, below) {
             Way::To(real) if real == plain => return vec![plain],

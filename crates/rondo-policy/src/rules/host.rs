@@ -5,14 +5,14 @@ use serde_json::Value;
 /// The argument of tools that read the web which names the page.
 const URL_ARGUMENT: &str = "url";
 
-/// What is known of the page that a call names.
+/// Host of the page that a call names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Page {
     /// The call names none.
     None,
-    /// Its host.
+    /// A known host.
     At(String),
-    /// Which host it is cannot be told without the rules of browsers.
+    /// The host is not known without the rules of browsers.
     Hidden,
 }
 
@@ -44,7 +44,7 @@ fn plain_host(url: &str) -> Option<String> {
     let is_host = !last.is_empty()
         && host.bytes().all(is_plain)
         && port.bytes().all(|it| it.is_ascii_digit())
-        // What ends in a number is one of the many forms of an address.
+        // A name that ends in a number is one of the many forms of an address.
         && !last.starts_with(|it: char| it.is_ascii_digit());
     is_host.then_some(host)
 }

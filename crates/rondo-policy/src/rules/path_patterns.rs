@@ -12,10 +12,10 @@ pub(super) fn path_pattern(text: &str, dirs: RuleDirs<'_>) -> Result<Pattern, St
         (None, _) if text.starts_with('/') => text.to_owned(),
         (None, _) => below(dirs.working, text),
     };
-    Pattern::new(&absolute).map_err(|err| format!("`{text}` is no pattern of paths: {err}"))
+    Pattern::new(&absolute).map_err(|err| format!("`{text}` is not a pattern of paths: {err}"))
 }
 
-/// The directory's own name is no pattern, whatever stands in it.
+/// The directory's own name is not a pattern, whatever is in it.
 fn below(directory: &Path, pattern: &str) -> String {
     let directory = Pattern::escape(&directory.to_string_lossy());
     format!("{}/{pattern}", directory.trim_end_matches('/'))
@@ -28,7 +28,7 @@ pub(super) fn fixed_part(text: &str, dirs: RuleDirs<'_>) -> PathBuf {
     absolute(&fixed.join("/"), text.starts_with('/'), dirs)
 }
 
-/// Returns the file or directory that a pattern means as a whole: its own text, or what `/**` stands behind; none where it
+/// Returns the file or directory that a pattern means as a whole: its own text, or the path before `/**`; `None` if it
 /// is a pattern in another way.
 pub(super) fn whole_place(text: &str, dirs: RuleDirs<'_>) -> Option<PathBuf> {
     let place = text.strip_suffix("/**").unwrap_or(text);

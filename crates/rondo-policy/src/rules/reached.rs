@@ -1,4 +1,4 @@
-//! Which files a command may reach without naming them as they stand in a rule: from a directory that it changes to, by
+//! Which files a command may reach without naming them as they are in a rule: from a directory that it changes to, by
 //! reading a directory as a whole, or in the history of a repository.
 
 use super::fit::Place;
@@ -29,10 +29,10 @@ const WITH_OPTION: [(&str, &str, &[&str]); 11] = [
 ];
 /// Subcommands of `git` that read or store the content of all files below a directory.
 const OF_GIT: [&str; 2] = ["archive", "grep"];
-/// Subcommands of `git` that show the content of the files that they are told.
+/// Subcommands of `git` that show the content of the files among their arguments.
 const OF_HISTORY: [&str; 6] = ["blame", "diff", "log", "show", "whatchanged", "range-diff"];
 
-/// What a command reaches.
+/// Files and programs that a command reaches.
 #[derive(Debug, Default)]
 pub(super) struct Reached {
     /// Files and directories that its words name, from the directories that it changes to.
@@ -41,11 +41,11 @@ pub(super) struct Reached {
     pub(super) whole: Vec<PathBuf>,
     /// Directories of which it reads the files in a repository, which no sandbox hides.
     pub(super) in_history: Vec<PathBuf>,
-    /// Whether it names files in a directory that cannot be told.
+    /// Set if it names files in an unknown directory.
     pub(super) is_unclear: bool,
 }
 
-/// Finds what a command reaches; nothing where it cannot be read.
+/// Finds the files and hosts that a command reaches; nothing if it cannot be read.
 pub(super) fn find(command: &str, place: &Place<'_>) -> Reached {
     let mut reached = Reached::default();
     if let Ok(survey) = Survey::new(command, place.directory, place.home) {
@@ -76,7 +76,7 @@ impl Reached {
             return;
         };
         if directory != place.directory {
-            // What is in a directory is reached from within it.
+            // Files in a directory are reached from within it.
             self.named.push(directory.join("*"));
         }
         let operands = words.iter().skip(from + 1);
@@ -121,11 +121,11 @@ impl Reached {
 /// How much of directories a program reads.
 enum Whole {
     Nothing,
-    /// All files of those that it is told, or of the one that it runs in.
+    /// All files of the directories among its arguments, or of its own directory.
     Files,
     /// As [`Self::Files`], in a repository.
     Repository,
-    /// The files of those that it is told, in a repository.
+    /// The files of the directories among its arguments, in a repository.
     Told,
 }
 
@@ -153,7 +153,7 @@ fn reads_whole(name: &str, words: &[&str]) -> Whole {
     }
 }
 
-/// Returns where the program stands in the words, behind those that only say how it runs.
+/// Returns the place of the program in the words, behind those that only set how it runs.
 fn program(words: &[&str]) -> Option<usize> {
     let is_wrapper = |word: &str| PREFIXES.contains(&base_name(word));
     let mut at = 0;

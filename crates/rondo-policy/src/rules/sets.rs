@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 pub const SETS_MAX: usize = 64;
 /// The longest name of a set, in bytes.
 const NAME_BYTES_MAX: usize = 64;
-/// Where the sets come from that are part of the program.
+/// Source of the sets that are part of the program.
 const BUILT_IN: &str = "built in";
 /// The set of the chat gateway.
 const DANGEROUS_PROGRAMS: &str = "dangerous-programs";
@@ -41,7 +41,7 @@ impl Rules {
         let error = |problem: String| format!("the rule set `{name}`: {problem}");
         check_name(name).map_err(error)?;
         if built_in(name).is_some() || self.sets.contains_key(name) {
-            let problem = "there is one of this name already; give yours another name";
+            let problem = "a rule set of this name already exists; choose another name";
             return Err(error(problem.to_owned()));
         }
         if self.sets.len() >= SETS_MAX {
@@ -100,7 +100,7 @@ impl Rules {
         Ok(())
     }
 
-    /// Denies programs that a profile lists, and those whose names go on with a dot. Where there is one, commands are
+    /// Denies programs that a profile lists, and those whose names continue with a dot. If there is one, commands are
     /// denied too of which it cannot be told which programs they run.
     pub fn forbid_programs(&mut self, programs: &[String], profile: &str) {
         let origin = format!("profile `{profile}`");
@@ -184,7 +184,7 @@ fn built_in(name: &str) -> Option<Vec<Rule>> {
     Some(rules.into_iter().map(rule).collect())
 }
 
-/// Names that go on with a dot are of the same kind: `mkfs.ext4`.
+/// Names that continue with a dot are of the same kind: `mkfs.ext4`.
 fn with_variants(programs: &[&str]) -> Vec<String> {
     let variants = programs
         .iter()

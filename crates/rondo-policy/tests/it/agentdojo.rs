@@ -1,4 +1,4 @@
-//! What the injections of AgentDojo would have a model do: nothing of it runs without a question.
+//! Calls that the injections of AgentDojo would have a model make: none of them runs without a question.
 
 use crate::grants::{World, asks, tool};
 use rondo_policy::ToolPatterns;
@@ -34,7 +34,7 @@ async fn what_an_injection_asks_for_is_asked_about_whatever_allows_it() {
         ..tool("web_fetch", ToolKind::Fetch)
     };
     for text in injections() {
-        // As it is, as the data of a request, and as what a tool is told.
+        // As it is, as the data of a request, and as an argument of a tool.
         let is_comment = text.starts_with('#') && !text.contains('\n');
         assert_ne!(asks(&world.check(&text).await), is_comment, "{text}");
         let quoted = format!("'{}'", text.replace('\'', "'\\''"));

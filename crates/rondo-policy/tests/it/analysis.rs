@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// How long a judgement is waited for: no slow machine reaches it.
+/// How long a judgment is waited for: no slow machine reaches it.
 const PATIENCE: Duration = Duration::from_mins(10);
 
 /// A project with a repository, next to something private.
@@ -73,7 +73,7 @@ fn what_may_do_more_is_never_taken_for_looking() {
     assert_eq!(taken, Vec::<&&str>::new());
 }
 
-/// The agent often stands in the project itself, so that such a path leads inside for the agent; for
+/// The agent often is in the project itself, so that such a path leads inside for the agent; for
 /// the command, which it is not yet, it may lead anywhere.
 #[test]
 fn a_path_that_is_another_in_each_process_is_asked_about_though_it_leads_inside_for_this_one() {
@@ -200,7 +200,7 @@ fn a_repository_that_makes_git_run_programs_is_asked_about() {
     assert_ne!(judge("git status", &tree.dirs()), Judgement::ReadOnly);
 }
 
-/// Git goes on to a repository around, or without `.git`, where it does not know what it found.
+/// Git continues to a repository around, or without `.git`, if it does not know what it found.
 #[test]
 fn a_repository_that_git_passes_over_hides_no_other() {
     let inside = |make: fn(&Path)| {
@@ -434,7 +434,7 @@ proptest! {
     }
 }
 
-/// Opening a pipe waits for a writer; the judgement runs before any timer of the command does.
+/// Opening a pipe waits for a writer; the judgment runs before any timer of the command does.
 #[test]
 fn a_pipe_in_place_of_gits_files_is_asked_about_at_once() {
     for name in ["config", "index", "HEAD"] {

@@ -1,4 +1,5 @@
-//! What holds for the judgement of any text. A fuzz target includes this file, and a test feeds it what that found.
+//! Properties of the judgment of any text. A fuzz target includes this file, and a test feeds it the fuzzer's
+//! findings.
 
 use rondo_policy::analysis::{Judgement, is_complete, judge};
 use rondo_policy::rules::Decision;
@@ -25,7 +26,7 @@ static PLACE: LazyLock<Place> = LazyLock::new(|| {
     }
 });
 
-/// Fails when the judgement breaks a promise.
+/// Fails when the judgment breaks a promise.
 pub(crate) fn check(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
         return;

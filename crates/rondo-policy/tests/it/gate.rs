@@ -147,7 +147,7 @@ async fn a_file_that_makes_or_changes_a_repository_is_asked_about_in_whatever_or
         let folder = format!("docs/{last}");
         for part in parts.iter().enumerate().filter(|it| it.0 != last) {
             let path = format!("{folder}/{}", part.1);
-            // Three of these parts are no repository whose settings are read.
+            // Three of these parts are not a repository whose settings are read.
             let is_whole = last == 3 && part.0 == 2;
             assert_eq!(is_ask(&write(&path).await), is_whole, "{path}");
             let path = fixture.work.path().join(path);

@@ -1,4 +1,4 @@
-//! What an approval agrees to, and what of it can be remembered.
+//! Terms of an approval, and the grants that it can leave.
 
 use crate::gate::confined;
 use rondo_core::ports::{Gate as _, GateRequest, Terms, Verdict};
@@ -35,7 +35,7 @@ impl World {
         }
     }
 
-    /// Puts commands into a sandbox, and goes on asking.
+    /// Puts commands into a sandbox, and continues asking.
     fn in_sandbox(mut self) -> Self {
         self.options.confined = Some(rondo_policy::Confined {
             reaches_hosts: false,
@@ -384,7 +384,7 @@ async fn a_prefix_counts_only_in_the_sandbox() {
     assert!(asks(&inside.gate().check(&asking).await));
 }
 
-/// What is in a directory has names that nobody sees in the command, and a link in the target leads anywhere.
+/// Files in a directory have names that do not show in the command, and a link in the target leads anywhere.
 #[tokio::test]
 async fn a_copy_into_a_directory_is_judged_by_the_names_that_it_makes() {
     let mut world = World::new();

@@ -1,4 +1,4 @@
-//! Tests of the judgement of commands and calls.
+//! Tests of the judgment of commands and calls.
 
 #![expect(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Every option of the programs that run unasked, one by one.
+//! Every option of the programs that run without asking, one by one.
 
 use rondo_policy::AllowedDirs;
 use rondo_policy::analysis::{Judgement, judge};
@@ -9,15 +9,15 @@ use tempfile::TempDir;
 
 /// Lines `PROGRAM allowed`, `PROGRAM asked` and `PROGRAM words`, the options beneath.
 const TABLE: &str = include_str!("options.txt");
-/// What lies outside of the allowed directories.
+/// Path outside of the allowed directories.
 const OUTSIDE: &str = "../outside";
 
-/// What is said of the options of a program.
+/// Options of a program, by its documentation.
 #[derive(Default)]
 struct Options {
     allowed: Vec<&'static str>,
     asked: Vec<&'static str>,
-    /// Of the allowed, those that take the next word, which is no file.
+    /// Of the allowed, those that take the next word, which is not a file.
     words: Vec<&'static str>,
 }
 
@@ -72,7 +72,7 @@ impl ProjectTree {
         judge(command, &self.dirs) == Judgement::ReadOnly
     }
 
-    /// Returns whether an option runs unasked in any of the ways in which it can be written.
+    /// Returns whether a command with an option runs without asking, in any of the ways in which it can be written.
     fn is_allowed(&self, program: &str, option: &str) -> bool {
         let forms = match option.starts_with("--") {
             true => [
@@ -149,7 +149,7 @@ fn only_the_options_that_the_table_names_take_a_word_that_is_not_looked_at() {
     let tree = ProjectTree::new();
     let mut wrong = Vec::new();
     for (program, options) in table() {
-        // Their operands are no files.
+        // Their operands are not files.
         let texts = "basename dirname false id pwd seq sleep tr type which";
         let is_text = texts.split(' ').any(|name| name == program);
         for option in options.allowed.iter().filter(|_| !is_text) {
@@ -222,7 +222,7 @@ fn a_value_behind_an_operand_may_be_an_operand_itself() {
     }
 }
 
-/// What the installed programs say of themselves: each option, and whether it takes a word.
+/// Options in the help of the installed programs, and `true` for those that take a word.
 fn helped(program: &str) -> BTreeMap<String, bool> {
     let (name, args) = match program.split_once(' ') {
         Some((git, command)) => (git, vec![command, "--git-completion-helper-all"]),

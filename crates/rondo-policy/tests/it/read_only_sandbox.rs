@@ -1,4 +1,4 @@
-//! Commands that run unasked in the read-only sandbox.
+//! Commands that run without asking in the read-only sandbox.
 
 use crate::gate::Fixture;
 use rondo_core::ports::Verdict;
@@ -11,10 +11,10 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Commands from shell histories, one a line; a here-document goes on over several.
+/// Commands from shell histories, one a line; a here-document continues over several.
 const HARMLESS: &str = include_str!("harmless.txt");
 
-/// Commands that do not run unasked: what they are for, where they lead, or what they run.
+/// Commands that need approval: for their purpose, their targets, or the programs that they run.
 const ASKED: &[&str] = &[
     // What changes files.
     "rm README.md",
@@ -145,7 +145,7 @@ const ASKED: &[&str] = &[
     "top",
 ];
 
-/// A gate over a repository, where the read-only sandbox holds.
+/// A gate over a repository, if the read-only sandbox holds.
 fn fixture() -> Fixture {
     let mut fixture = Fixture::new();
     let work = fixture.work.path();

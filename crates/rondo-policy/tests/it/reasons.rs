@@ -1,4 +1,4 @@
-//! Why a call is asked about, as programs tell it apart.
+//! Why a call needs approval, in a form that programs can distinguish.
 
 use crate::gate::Fixture;
 use rondo_core::ports::{Gate, GateRequest, Verdict};
@@ -108,7 +108,7 @@ async fn a_command_that_asks_to_leave_the_sandbox_says_so_first() {
     assert_eq!(why, [AskReason::OutsideSandbox, AskReason::NotAllowed]);
     let why = reasons(&fixture, outside(), true).await;
     assert_eq!(why, [AskReason::OutsideSandbox, AskReason::OutsideText]);
-    // It would run unasked in there.
+    // It would run without asking in there.
     fixture.options.confined = Some(confined());
     let why = reasons(&fixture, outside(), false).await;
     assert_eq!(why, [AskReason::OutsideSandbox]);

@@ -9,7 +9,7 @@ use serde_json::json;
 use std::path::Path;
 use std::sync::Arc;
 
-/// A rule about a command; `|` stands between alternatives.
+/// A rule about a command; `|` is between alternatives.
 fn about(command: &str, decision: Decision) -> RuleSpec {
     let any = |word: &str| AnyOf::Many(word.split('|').map(str::to_owned).collect());
     RuleSpec {
@@ -287,7 +287,7 @@ fn a_rule_whose_examples_do_not_hold_is_refused() {
 fn a_rule_that_fits_nothing_or_passes_a_bound_is_refused() {
     assert!(refused(RuleSpec::new(Decision::Deny)).contains("it needs `tool`"));
     assert!(refused(of_path("~/a", Decision::Deny)).contains("home directory"));
-    assert!(refused(of_path("a[", Decision::Deny)).contains("no pattern"));
+    assert!(refused(of_path("a[", Decision::Deny)).contains("not a pattern"));
     assert!(refused(about("", Decision::Deny)).contains("is empty"));
     let mut both = about("rm", Decision::Allow);
     both.path = Some(AnyOf::One("a".to_owned()));
@@ -402,7 +402,7 @@ const DENIED: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// What is near to them, and everyday work.
+/// Similar commands, and everyday work.
 const NOT_DENIED: &[&str] = &[
     "rm -rf target",
     "rm -rf ./*",

@@ -1,4 +1,4 @@
-//! Commands that are lists of words, where no shell is to run.
+//! Commands that are lists of words, without a shell.
 
 use crate::gate::Fixture;
 use rondo_core::ports::Verdict;

@@ -1,5 +1,5 @@
-//! What holds for any bytes that are taken for frames. A fuzz target includes this file, and a test feeds it what that
-//! found.
+//! Properties of any bytes that are taken for frames. A fuzz target includes this file, and a test feeds it the
+//! fuzzer's findings.
 
 use crate::frames::{FRAME_BYTES_MAX, HEAD_BYTES, take_frame};
 use serde_json::Value;

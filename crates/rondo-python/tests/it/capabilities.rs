@@ -1,4 +1,4 @@
-//! What each function returns.
+//! Result of each function.
 
 use crate::fixture::{call, cell, failed, found, look, repr, run, session};
 use rondo_python::{Capability, Looks};

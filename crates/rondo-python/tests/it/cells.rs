@@ -1,4 +1,4 @@
-//! What a prompt needs.
+//! Cells at a prompt.
 
 use crate::fixture::{cell, repr, run, session};
 use rondo_python::{Completeness, LiveOutput, OutputStream, Until};

@@ -1,4 +1,4 @@
-//! Where an interpreter works, while that changes.
+//! Working directory of an interpreter, while it changes.
 
 use crate::fixture::{call, cell, failed, repr, run, session, settings};
 use rondo_python::{Capability, Session, SessionError};

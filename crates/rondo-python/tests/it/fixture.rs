@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
-/// Starting may take long where the machine is busy; a test that hangs here has found nothing.
+/// Starting may take long if the machine is busy; a test that hangs here has found nothing.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Settings of the `python3` that is on the search path, in a directory of the tests'.
@@ -102,7 +102,7 @@ pub(crate) async fn gone(pid: &str) {
     let stat = Path::new("/proc").join(pid.trim()).join("stat");
     let is_alive = || {
         let stat = std::fs::read_to_string(&stat).unwrap_or_default();
-        // The state stands after the name; a zombie has ended.
+        // The state is after the name; a zombie has ended.
         stat.rsplit_once(") ")
             .is_some_and(|(_, rest)| !rest.starts_with('Z'))
     };

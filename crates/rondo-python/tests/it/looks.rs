@@ -1,4 +1,4 @@
-//! Looks that nobody is asked about, at objects whose code must not run.
+//! Looks that need no approval, at objects whose code must not run.
 
 use crate::fixture::{repr, run, session};
 use crate::tools::looked;
@@ -133,7 +133,7 @@ sys.stdout = sys.stderr = Stream()
 
 const LOOKS: [&str; 5] = ["get_type", "get_repr", "get_dir", "get_doc", "inspect"];
 
-/// What is looked at.
+/// Paths to look at.
 const PATHS: &str = "trap trap.made trap.found trap.kept trap.missing trap.__class__ trap.__dict__ \
     trap.__doc__ trap[0] trap[1:2] Trap Trap.made Trap.found Trap.__mro__ Trap.__name__ \
     Trap.__doc__ Trap.__module__ shown shown.x shown.inner shown.inner.made shown.method \

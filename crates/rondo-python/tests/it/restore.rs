@@ -1,4 +1,4 @@
-//! Code of before is run again.
+//! Earlier code is run again.
 
 use crate::fixture::{call, cell, repr, run, session, settings};
 use rondo_core::redact::Secrets;
@@ -81,7 +81,7 @@ async fn variables_functions_and_imports_are_there_again_and_their_output_is_not
     );
     // What it wrote while it was restored is not the next cell's.
     assert_eq!(run(&other, "print('mine')").await.stdout, "mine\n");
-    // Both go on by themselves.
+    // Both continue by themselves.
     run(&first, "x = 'first'").await;
     assert_eq!(repr(&other, "x").await, "6");
 }

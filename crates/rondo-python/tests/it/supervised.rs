@@ -1,4 +1,4 @@
-//! Interpreters under a supervisor: what ends with them, what becomes of them, and what they may reach.
+//! Interpreters under a supervisor: their children, their ends, and their access.
 
 use crate::fixture::{cell, gone, repr, run, settings};
 use rondo_launch::SupervisorCommand;

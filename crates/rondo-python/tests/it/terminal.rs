@@ -76,7 +76,7 @@ async fn an_end_of_file_and_an_interrupt_are_exceptions_and_the_next_cell_reads_
     let session = session();
     let end = at_terminal(&session, "input('? ')", &[("? ", "\x04")]).await;
     assert_eq!(end.exception.unwrap().exc_type, "EOFError");
-    // Also where it comes just before the line editor begins to wait.
+    // Also if it comes just before the line editor begins to wait.
     let end = at_terminal(&session, "input('? ')", &[("? ", "\x03")]).await;
     assert_eq!(end.exception.unwrap().exc_type, "KeyboardInterrupt");
     let code = "import sys\nprint('?', end='', flush=True); sys.stdin.readline()";

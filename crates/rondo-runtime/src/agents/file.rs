@@ -14,15 +14,15 @@ const NAME_MAX: usize = 64;
 pub(super) const DESCRIPTION_CHARS_MAX: usize = 1024;
 /// The bound on the names of tools in a file.
 const TOOLS_MAX: usize = 256;
-/// Says that an agent asks the model of the session.
+/// Value for an agent that asks the model of the session.
 const INHERIT: &str = "inherit";
 
 /// An agent that can be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Agent {
-    /// Its name.
+    /// Name of the agent.
     pub name: String,
-    /// What it is for, at most 1,024 characters.
+    /// Purpose of the agent, at most 1,024 characters.
     pub description: String,
     /// Takes the place of the profile's system prompt.
     pub prompt: String,
@@ -34,9 +34,9 @@ pub struct Agent {
     pub model: Option<String>,
     /// Whose it is.
     pub source: SkillSource,
-    /// Its file.
+    /// File of the agent.
     pub file: PathBuf,
-    /// What of its file has no effect here, and why.
+    /// Ignored parts of its file, with reasons.
     pub notes: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ impl Agent {
     /// Reads an agent from the text of its file.
     ///
     /// # Errors
-    /// Says what is wrong with it.
+    /// When the file is invalid, with the reason.
     pub(super) fn parse(text: &str, file: PathBuf, source: SkillSource) -> Result<Self, String> {
         let front = FrontMatter::parse(text)?;
         let name = front.text("name").ok_or("it has no `name`")?;
@@ -94,13 +94,13 @@ fn model(named: Option<String>, source: SkillSource, notes: &mut Vec<String>) ->
     let model = named.filter(|it| it != INHERIT)?;
     if source == SkillSource::Project {
         notes.push(format!(
-            "its model `{model}` does not count, since its folder is not trusted"
+            "its model `{model}` is ignored, since its folder is not trusted"
         ));
         return None;
     }
     if !model.contains('/') {
         notes.push(format!(
-            "its model `{model}` is no `provider/model`, so the session's model is asked"
+            "its model `{model}` is not `provider/model`, so the session's model is used"
         ));
         return None;
     }
@@ -135,9 +135,7 @@ fn our_name(name: &str, notes: &mut Vec<String>) -> Option<String> {
     if name.starts_with("mcp__") || name.chars().all(is_ours) {
         return Some(name.to_owned());
     }
-    notes.push(format!(
-        "there is no tool here that does what `{name}` does"
-    ));
+    notes.push(format!("there is no equivalent of `{name}` here"));
     None
 }
 

@@ -18,16 +18,16 @@ const OF_PROJECT: [&str; 2] = [".rondo/agents", ".claude/agents"];
 const FILE_BYTES_MAX: u64 = 64 << 10;
 /// The bound on agents of all directories together.
 const AGENTS_MAX: usize = 200;
-/// The bounds on what the model reads of them.
+/// The bounds on the list for the model.
 const LISTED_MAX: usize = 30;
 const LISTED_CHARS_MAX: usize = 200;
 
 /// An agent file that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedAgent {
-    /// Its file.
+    /// File of the agent.
     pub file: PathBuf,
-    /// Why.
+    /// Problem with the file.
     pub problem: String,
 }
 
@@ -85,7 +85,7 @@ impl Agents {
         })
     }
 
-    /// Returns what the model reads of them, bounded; empty where there are none.
+    /// Returns the list of the agents for the model, bounded; empty if there are none.
     pub(crate) fn listed(&self) -> String {
         let mut text = String::new();
         for agent in self.usable.iter().take(LISTED_MAX) {
@@ -130,7 +130,7 @@ fn read(base: &Path, file: &Path, source: SkillSource) -> std::result::Result<Ag
     // A link of a repository could lead to a file of the user, which the model would read.
     let is_inside = base.canonicalize().is_ok_and(|base| real.starts_with(base));
     if !is_inside || !real.is_file() {
-        return Err("it is no file of its directory".to_owned());
+        return Err("it is not a file in its directory".to_owned());
     }
     let text = files::read_text(&real, FILE_BYTES_MAX).map_err(|err| err.to_string())?;
     Agent::parse(&text, file.to_owned(), source)
@@ -244,7 +244,7 @@ mod tests {
         assert!(
             agents.refused[0]
                 .problem
-                .contains("no file of its directory")
+                .contains("not a file in its directory")
         );
         let error = agents.named("s").unwrap_err();
         assert!(error.hint.unwrap().contains("cannot be used"));

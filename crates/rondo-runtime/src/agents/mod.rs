@@ -5,7 +5,7 @@
 //! the user or of a trusted folder chooses a model.
 //!
 //! # Layout
-//! - `found`: the files, and why some cannot be used; `file`: what is in one.
+//! - `found`: the files, and why some cannot be used; `file`: the content of one.
 
 mod file;
 mod found;

@@ -1,4 +1,4 @@
-//! Tests: what is recorded of Python cells.
+//! Tests: records of Python cells.
 
 use super::*;
 use rondo_python::Loss;

@@ -1,4 +1,4 @@
-//! What the user said about servers that a project brings: a line for each, with the hash of what was asked.
+//! The user's decisions about servers that a project defines: a line for each, with the hash of the question.
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::files::{Readers, replace_file};
@@ -17,7 +17,7 @@ const BYTES_MAX: u64 = 256 << 10;
 #[derive(Debug, Clone)]
 pub struct Consents {
     file: PathBuf,
-    /// Whether each may be started, in the order in which it was said.
+    /// Decision about each, in order.
     said: BTreeMap<String, bool>,
 }
 
@@ -47,13 +47,13 @@ impl Consents {
         }
     }
 
-    /// Returns whether a server of a folder may be started; nothing where it has not been asked.
+    /// Returns whether a server of a folder may be started; nothing if it has not been asked.
     #[must_use]
     pub fn said(&self, folder: &Path, name: &str, server: &WrittenServer) -> Option<bool> {
         self.said.get(&hash(folder, name, server)).copied()
     }
 
-    /// Takes what the user says about a server.
+    /// Records the user's consent to a server, or their refusal.
     pub fn say(&mut self, folder: &Path, name: &str, server: &WrittenServer, may: bool) {
         self.said.insert(hash(folder, name, server), may);
     }

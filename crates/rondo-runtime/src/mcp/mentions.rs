@@ -39,7 +39,7 @@ pub(crate) async fn with_resources(mut message: Message, servers: &Servers) -> R
     Ok(message)
 }
 
-/// Returns what a text names: words that begin with `@`, a server's name and a colon.
+/// Returns the mentions in a text: words that begin with `@`, a server's name and a colon.
 fn mentions<'a>(text: &'a str, names: &'a [String]) -> impl Iterator<Item = (&'a str, &'a str)> {
     text.split_whitespace().filter_map(move |word| {
         let (server, uri) = word.strip_prefix('@')?.split_once(':')?;

@@ -3,7 +3,7 @@
 //! # Layout
 //! - `table`: the table `[mcp]` of a configuration file.
 //! - `setup`: the servers of a directory, from the user's file and from those of its project.
-//! - `consents`: what the user said about servers that a project brings.
+//! - `consents`: the user's consents to servers that a project brings.
 //! - `prompts`: prompts and resources that a person names; `mentions`: resources that a message names.
 //! - `shared`: the servers that sessions of a host share.
 //! - `programs`: starts servers that are programs.
@@ -36,13 +36,13 @@ use std::sync::Arc;
 /// The directory below that of data in which servers are remembered.
 const DIRECTORY: &str = "mcp";
 
-/// Returns where servers are remembered.
+/// Returns the store of remembered servers.
 #[must_use]
 pub fn pins(settings: &Settings) -> PinStore {
     PinStore::in_directory(settings.paths.data.join(DIRECTORY).join("servers"))
 }
 
-/// Returns where what the user was granted by servers is kept.
+/// Returns the store of the tokens that servers granted the user.
 #[must_use]
 pub fn tokens(settings: &Settings) -> TokenStore {
     TokenStore::in_directory(settings.paths.data.join(DIRECTORY).join("tokens"))
@@ -51,15 +51,15 @@ pub fn tokens(settings: &Settings) -> TokenStore {
 /// Begins to sign in to a server of these settings.
 ///
 /// # Errors
-/// When there is no such server, or nobody can sign in to it.
+/// When there is no such server, or it has no sign-in.
 ///
 /// # Cancel safety
-/// Cancel safe; its authorisation server may know us already.
+/// Cancel safe; its authorization server may know us already.
 pub async fn sign_in(settings: &Settings, name: &str) -> Result<SignIn> {
     let server = server(settings, name)?;
     let begun = SignIn::begin(server, &transport(settings)?, &tokens(settings)).await;
     begun.map_err(|why| {
-        let message = format!("nobody can sign in to the server `{name}`: {why}");
+        let message = format!("cannot sign in to the server `{name}`: {why}");
         SetupError::new(SetupErrorKind::Auth, message)
     })
 }
@@ -96,7 +96,7 @@ fn transport(settings: &Settings) -> Result<Transport> {
     transport.map_err(|err| SetupError::caused(SetupErrorKind::Config, err))
 }
 
-/// Starts the servers of these settings in the background, on the current Tokio runtime; nothing where there are none.
+/// Starts the servers of these settings in the background, on the current Tokio runtime; nothing if there are none.
 ///
 /// # Errors
 /// When the settings of the network cannot be used.
@@ -126,13 +126,13 @@ pub(crate) fn start(
     })))
 }
 
-/// Returns where the whole results of long calls are kept: beside the files of the session's commands, and as long.
+/// Returns the directory for the whole results of long calls: beside the files of the session's commands, and as long.
 fn results_of(settings: &Settings) -> SessionDirectory {
     let paths = settings.paths.clone();
     Arc::new(move |session| calls::dir(&paths, session))
 }
 
-/// Returns what happens to tools that have changed: they are asked about where there is a user who may answer.
+/// Returns the treatment of changed tools: they are asked about if there is a user who may answer.
 pub(crate) fn consent(settings: &Settings, notices: &dyn Notices) -> Consent {
     let asks = matches!(
         settings.values.approval,

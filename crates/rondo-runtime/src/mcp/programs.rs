@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// Starts programs in the environment and directory of these settings.
 pub(super) struct Programs {
-    /// What they find in their environment, without keys of providers and what else looks like a secret.
+    /// Their environment, without keys of providers and other variables that look like secrets.
     variables: Vec<(OsString, OsString)>,
     search_path: String,
     home: Option<PathBuf>,
@@ -65,9 +65,9 @@ impl Programs {
         paths.find(|it| is_program(it)).ok_or_else(missing)
     }
 
-    /// What a program that a project brought may reach.
+    /// Sandbox of a program that a project defines.
     fn sandbox(&self, directory: &Path) -> Result<SandboxSpec, String> {
-        let only = "a project's server runs in no other way; `rondo mcp add` makes it your own";
+        let only = "a project's server must be confined; `rondo mcp add` makes it your own";
         if !confined::is_full() {
             let why = confined::enforced().unwrap_or_else(|why| why);
             return Err(format!(

@@ -37,13 +37,13 @@ pub struct McpSetup {
 /// A server of a project that may not be started yet.
 #[derive(Debug, Clone)]
 pub struct WaitingServer {
-    /// Its name.
+    /// Name of the server.
     pub name: String,
     /// The file that configures it.
     pub file: PathBuf,
-    /// What would be started or reached, on one line.
+    /// Program to start or address to reach, on one line.
     pub described: String,
-    /// Whether the user said no.
+    /// Set if the user declined it.
     pub is_declined: bool,
 }
 
@@ -55,7 +55,7 @@ struct Found {
     placeholders: Placeholders,
 }
 
-/// Where servers are looked for.
+/// Sources of servers.
 pub(crate) struct Looking<'a> {
     pub(crate) directory: &'a Path,
     /// The directory without links in its path, if it exists.
@@ -215,7 +215,7 @@ impl McpSetup {
         self.servers.iter().map(|it| it.name.clone()).collect()
     }
 
-    /// Returns a sentence about the servers that were not started, for the user; nothing where there is nothing to say.
+    /// Returns a sentence about the servers that were not started, for the user; nothing if there is nothing to say.
     #[must_use]
     pub fn note(&self) -> Option<String> {
         let mut parts = Vec::new();
@@ -226,7 +226,7 @@ impl McpSetup {
                 .map(|it| format!("`{}`", rondo_core::shown::line(&it.name)));
             let names = names.collect::<Vec<_>>().join(", ");
             parts.push(format!(
-                "`{}` brings servers that are not started until you agree: {names}; `rondo trust` asks",
+                "`{}` adds servers that are not started until you agree: {names}; `rondo trust` asks",
                 first.file.display()
             ));
         }

@@ -1,4 +1,4 @@
-//! The servers that the sessions of a host share: one set for each directory and configuration, as long as anybody uses it.
+//! The servers that the sessions of a host share: one set for each directory and configuration, as long as it is used.
 
 use crate::error::Result;
 use rondo_core::Tool;
@@ -6,7 +6,7 @@ use rondo_core::ports::{ToolScope, ToolSource};
 use rondo_mcp::Servers;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-/// Sets of servers that go on while nobody uses them: the ones used last.
+/// Unused sets of servers that keep running: the ones used last.
 const IDLE_MAX: usize = 4;
 
 /// The sets of servers of a host.
@@ -18,7 +18,7 @@ struct Entry {
     /// The fingerprints of the servers and their directory.
     fingerprint: String,
     servers: Weak<Servers>,
-    /// The same, if it goes on while nobody uses it.
+    /// The same, if it keeps running while unused.
     kept: Option<Arc<Servers>>,
 }
 
@@ -27,7 +27,7 @@ impl SharedServers {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns the servers of a fingerprint, which are started if nobody has.
+    /// Returns the servers of a fingerprint, which are started if they are not running.
     ///
     /// # Errors
     /// When they cannot be started.
@@ -59,7 +59,7 @@ impl SharedServers {
             .map(|it| it.kept.take())
             .collect();
         drop(entries);
-        // Those that nobody uses end here.
+        // Unused ones end here.
         drop(ended);
         Ok(Some(servers))
     }
@@ -73,7 +73,7 @@ impl SharedServers {
     }
 }
 
-/// The tools of servers, which go on as long as these are offered.
+/// The tools of servers, which continue as long as these are offered.
 pub(crate) struct HeldTools {
     pub(crate) source: Arc<dyn ToolSource>,
     pub(crate) _servers: Arc<Servers>,

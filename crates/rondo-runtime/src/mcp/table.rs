@@ -4,7 +4,7 @@ use rondo_mcp::config::WrittenServer;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// What one source says about servers.
+/// Configuration of servers from one source.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct McpTable {
@@ -12,7 +12,7 @@ pub struct McpTable {
     pub servers: BTreeMap<String, WrittenServer>,
     /// Bytes of tools' schemas that are offered in every request; beyond that, tools are found by a search.
     pub schema_bytes_max: Option<usize>,
-    /// Whether servers are also taken from files of other programs in a trusted project, such as `.mcp.json`.
+    /// Also takes servers from files of other programs in a trusted project, such as `.mcp.json`.
     pub project_files: Option<bool>,
 }
 

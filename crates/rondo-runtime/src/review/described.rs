@@ -1,4 +1,4 @@
-//! What a sandboxed command left changed in protected files, as a person reads it.
+//! Changes that a sandboxed command left in protected files, as text for a person.
 
 use super::{Difference, DifferenceKind};
 use rondo_core::shown::visible;
@@ -30,7 +30,7 @@ fn what(difference: &Difference) -> &'static str {
         DifferenceKind::Changed => "changed",
         DifferenceKind::Removed => "removed",
         DifferenceKind::Unchecked if difference.path == difference.root => {
-            "the processes that watch a command were killed, so nobody checked this folder"
+            "the processes that watch a command were killed, so this folder was not checked"
         }
         DifferenceKind::Unchecked => "not checked, so look at it yourself",
     }

@@ -93,7 +93,7 @@ impl Folders {
     }
 }
 
-/// A gate that allows everything and offers to do so for ever.
+/// A gate that allows everything and offers to do so forever.
 struct Yolo;
 
 #[async_trait]
@@ -210,7 +210,7 @@ async fn a_turn_warns_at_its_start_and_when_one_of_its_commands_leaves_a_differe
     folders.leave_a_difference();
     let finished = json!({
         "type": "tool_call_finished", "id": "c", "ok": true, "truncated": false, "duration_ms": 1,
-        "result": { "sandbox": "the sandbox protects what the command changed: `x` could not be put back" },
+        "result": { "sandbox": "the sandbox protects what the command changed: `x` could not be restored" },
     });
     sender.send(TimeMs(0), serde_json::from_value(finished).unwrap());
     step(2);
@@ -223,7 +223,7 @@ async fn a_turn_warns_at_its_start_and_when_one_of_its_commands_leaves_a_differe
     }
     assert_eq!(warnings.len(), 2, "{warnings:?}");
     assert!(
-        warnings[0].ends_with("`x` could not be put back"),
+        warnings[0].ends_with("`x` could not be restored"),
         "{warnings:?}"
     );
     assert!(warnings[1].contains("must be reviewed"), "{warnings:?}");

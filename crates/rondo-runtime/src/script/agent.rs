@@ -17,9 +17,9 @@ const STEPS_DEFAULT: u32 = 10;
 /// A model of a script.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct AgentModel {
-    /// Its name, as `provider/model` or of a tier; the settings' own where there is none.
+    /// Its name, as `provider/model` or of a tier; the settings' own if there is none.
     pub name: Option<String>,
-    /// Where it is asked.
+    /// Base URL of the model.
     pub base_url: Option<String>,
     /// The sampling temperature.
     pub temperature: Option<f64>,
@@ -32,15 +32,15 @@ pub struct AgentModel {
 /// An agent of a script.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ScriptAgent {
-    /// What it is called in messages.
+    /// Name of the agent in messages.
     pub name: String,
-    /// What it asks.
+    /// Model of the agent.
     pub model: AgentModel,
-    /// The profile; where there is none, the prompt and the tools are the script's alone.
+    /// The profile; if there is none, the prompt and the tools are the script's alone.
     pub profile: Option<String>,
     /// The system prompt.
     pub system: Option<String>,
-    /// The names of its tools; those of its profile where there are none.
+    /// The names of its tools; those of its profile if there are none.
     pub tools: Option<Vec<String>>,
     /// Patterns of calls that run without a question.
     pub allowed: Vec<String>,

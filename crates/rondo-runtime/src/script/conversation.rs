@@ -17,7 +17,7 @@ use tokio_util::sync::CancellationToken;
 /// A conversation of a script with an agent.
 pub struct AgentConversation {
     id: SessionId,
-    /// What its first turn follows, of another conversation.
+    /// Messages of another conversation that its first turn follows.
     before: Transcript,
     /// The session, from the first turn that this process works on.
     session: Option<Session>,
@@ -55,7 +55,7 @@ impl AgentConversation {
         })
     }
 
-    /// Has its first turn follow these messages.
+    /// Lets its first turn follow these messages.
     #[must_use]
     pub fn after(self, before: Transcript) -> Self {
         Self { before, ..self }
@@ -67,7 +67,7 @@ impl AgentConversation {
         &self.id
     }
 
-    /// Returns what the records say of the turn with this number, from 1.
+    /// Returns the recorded state of the turn with this number, from 1.
     ///
     /// # Errors
     /// When they cannot be read.
@@ -88,13 +88,13 @@ impl AgentConversation {
         }
     }
 
-    /// Asks the agent, or carries on what was cut off.
+    /// Asks the agent, or continues what was cut off.
     ///
     /// # Errors
-    /// When the turn cannot begin or go on. One that began ends or is parked whatever happens.
+    /// When the turn cannot begin or continue. One that began ends or is parked whatever happens.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the turn at once; what is recorded of it is carried on when it is asked again.
+    /// Dropping the future ends the turn at once; what is recorded of it is resumed when it is asked again.
     pub async fn builder(
         &mut self,
         script: &ScriptSession,
@@ -127,10 +127,10 @@ impl AgentConversation {
     /// Runs a turn that [`builder`](Self::builder) began to build, and hands on its events.
     ///
     /// # Errors
-    /// When the turn cannot begin or go on. One that began ends or is parked whatever happens.
+    /// When the turn cannot begin or continue. One that began ends or is parked whatever happens.
     ///
     /// # Cancel safety
-    /// Dropping the future ends the turn at once; what is recorded of it is carried on when it is asked again.
+    /// Dropping the future ends the turn at once; what is recorded of it is resumed when it is asked again.
     pub async fn run(
         &mut self,
         script: &ScriptSession,

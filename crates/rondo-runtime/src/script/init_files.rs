@@ -12,7 +12,7 @@ use std::path::PathBuf;
 pub struct InitFiles {
     /// Those that may be run.
     pub files: Vec<PathBuf>,
-    /// That of the project, where its folder is not trusted.
+    /// That of the project, if its folder is not trusted.
     pub untrusted: Option<PathBuf>,
 }
 
@@ -30,7 +30,7 @@ impl InitFiles {
         }
         let user = settings.sources.first().map(|it| &it.layer);
         if let Some(file) = project_init(&settings.directory) {
-            // Of a link that leads nowhere nobody knows whether it is trusted: reading it is an error.
+            // A link that leads nowhere may or may not be trusted: reading it is an error.
             let leads_nowhere = !file.exists();
             match leads_nowhere || user.is_some_and(|user| is_trusted(&file, user)) {
                 true => found.files.push(file),

@@ -1,4 +1,4 @@
-//! What a script needs of the runtime: a session that records its calls, conversations with agents, and commands and
+//! Parts of the runtime for scripts: a session that records its calls, conversations with agents, and commands and
 //! pages of its own.
 //!
 //! A script is a session of records that belong to no turn ([`ScriptCall`](rondo_core::ports::ScriptCall)). Its

@@ -20,7 +20,7 @@ pub struct RecordedCall {
     pub key: String,
 }
 
-/// What the records say of a turn.
+/// State of a turn in the records.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum TurnState {
     /// It has not begun.
@@ -32,7 +32,7 @@ pub enum TurnState {
     Done(Box<Outcome>, Vec<RecordedCall>),
 }
 
-/// Reads what became of the turn with this number, from 1.
+/// Reads the state of the turn with this number, from 1.
 ///
 /// # Errors
 /// When the records cannot be read.

@@ -45,13 +45,13 @@ pub struct ScriptSession {
     pages: OnceLock<Arc<dyn Tool>>,
 }
 
-/// What became of a call that was begun before a crash.
+/// State of a call that was begun before a crash.
 #[derive(Debug, Clone, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "it is read at once")]
 pub enum Interrupted {
     /// It ended so.
     Done(ToolOutcome),
-    /// It had no effect, or goes on: it is made with the same key.
+    /// It had no effect, or continues: it is made with the same key.
     Again,
     /// It cannot be found out.
     Unknown,
@@ -68,7 +68,7 @@ impl ScriptSession {
     /// Takes a recorded one, with its records.
     ///
     /// # Errors
-    /// When there is no such session, it has no script or was imported, another process works on it, or the disk fails.
+    /// When there is no such session, it has no script or was imported, another process is running it, or the disk fails.
     pub async fn resume(
         runtime: Runtime,
         settings: Settings,
@@ -79,15 +79,16 @@ impl ScriptSession {
         let failed = |message: String| Err(SetupError::new(SetupErrorKind::NoSession, message));
         if info.imported {
             let id = &info.id;
-            let message =
-                format!("session `{id}` was imported: a script runs on from its own records only");
+            let message = format!(
+                "session `{id}` was imported: a script continues only from its own records"
+            );
             return failed(message);
         }
         let script = Self::of(runtime, settings, info.id.clone());
         script.session.lock().await.take(&info)?;
         let records = bodies(&store, &info.id)?;
         if !matches!(records.first(), Some(RecordBody::ScriptStarted(_))) {
-            return failed(format!("session `{}` is none of a script", info.id));
+            return failed(format!("session `{}` does not belong to a script", info.id));
         }
         // Another thread cannot have set it: nothing else has this value yet.
         let _ = script.store.set(store);
@@ -111,7 +112,7 @@ impl ScriptSession {
                 return Ok(info.id.to_string());
             }
         }
-        let message = format!("`{name}` has no session to go on with");
+        let message = format!("`{name}` has no session to continue");
         Err(SetupError::new(SetupErrorKind::NoSession, message)
             .hint("`rondo session list` shows the sessions that are there"))
     }
@@ -138,19 +139,19 @@ impl ScriptSession {
         &self.id
     }
 
-    /// Returns what is in force in it.
+    /// Returns the settings in force.
     #[must_use]
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Returns what all sessions of the host share.
+    /// Returns the runtime that all sessions of the host share.
     #[must_use]
     pub fn runtime(&self) -> &Runtime {
         &self.runtime
     }
 
-    /// Returns what is kept out of its records and of what it sends.
+    /// Returns the secrets that are kept out of its records and requests.
     #[must_use]
     pub fn secrets(&self) -> &Secrets {
         &self.secrets
@@ -162,7 +163,7 @@ impl ScriptSession {
         self.settings.values.ephemeral == Some(true)
     }
 
-    /// Returns what its conversations used so far, also before it was resumed.
+    /// Returns the usage of its conversations so far, also before it was resumed.
     #[must_use]
     pub fn used(&self) -> Used {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
@@ -181,7 +182,7 @@ impl ScriptSession {
         &self.outside_text
     }
 
-    /// Returns what its settings leave to a turn that begins now.
+    /// Returns the allowance that its settings leave to a turn that begins now.
     pub(super) fn left(&self) -> Allowance {
         let (values, used) = (&self.settings.values, self.used());
         let usd = values.max_budget_usd.map(rondo_types::NanoUsd::from_usd);
@@ -217,7 +218,7 @@ impl ScriptSession {
         Ok(())
     }
 
-    /// Returns the journal of all sessions; none where nothing is kept.
+    /// Returns the journal of all sessions; `None` if nothing is kept.
     pub(super) async fn store(&self) -> Result<Option<Store>> {
         if self.is_ephemeral() {
             return Ok(None);
@@ -243,7 +244,7 @@ impl ScriptSession {
     /// When its status cannot be kept.
     ///
     /// # Cancel safety
-    /// Not cancel safe: the command goes on until it is found again, for as long as commands outlive their agent.
+    /// Not cancel safe: the command continues until it is found again, for as long as commands outlive their agent.
     pub async fn command(
         &self,
         call: &CallId,
@@ -258,7 +259,7 @@ impl ScriptSession {
         Ok(outcome)
     }
 
-    /// Finds out what became of a command that was begun before a crash.
+    /// Finds out the state of a command that was begun before a crash.
     ///
     /// # Errors
     /// When its status cannot be read.
@@ -283,7 +284,7 @@ impl ScriptSession {
         })
     }
 
-    /// Returns what will show after a crash what became of a command that begins next.
+    /// Returns the evidence that shows, after a crash, the state of a command that begins next.
     ///
     /// # Errors
     /// When its status cannot be kept.
@@ -365,7 +366,7 @@ impl ScriptSession {
     }
 }
 
-/// How long a command of a script may run where the script says nothing.
+/// How long a command of a script may run if the script says nothing.
 const COMMAND_TIMEOUT: Duration = Duration::from_hours(24);
 
 fn ended(end: CallEnd) -> ToolOutcome {

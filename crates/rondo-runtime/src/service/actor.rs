@@ -55,11 +55,11 @@ pub(super) struct Actor {
     pub(super) cell: Option<RunningCell>,
     /// Why cells cannot run.
     pub(super) cell_error: Option<SetupError>,
-    /// The message that begins the turn, by its key, and who submitted it; none where the turn goes on.
+    /// The message that begins the turn, by its key, and who submitted it; `None` if the turn continues.
     pub(super) asked: Option<(String, String)>,
     /// The host's message that is in no mailbox.
     pub(super) own: Option<OwnMessage>,
-    /// What is asked about the folder.
+    /// Questions about the folder.
     pub(super) folder: FolderAsk,
     /// Serves the events of its turns to other processes, once there is one.
     pub(super) live: Option<LiveServer>,
@@ -130,7 +130,7 @@ impl Actor {
     /// Waits until another process owns the session.
     fn lost(&self) -> impl Future<Output = ()> + use<> {
         let conversation = self.session.as_ref().and_then(Session::conversation);
-        // Where the host has opened the session, the turn ends by itself as its records are refused.
+        // If the host has opened the session, the turn ends by itself as its records are refused.
         let conversation = conversation.filter(|_| !self.entry.is_of_host);
         let lost = conversation.map(|it| it.journal.lost());
         async move {
@@ -150,7 +150,7 @@ impl Actor {
         let takes = self.takes;
         let begins = rows.iter().any(|it| it.body.is_message()) && !self.entry.drains();
         if begins && self.machine.is_at_rest() {
-            // What the session is taken with: a turn reads its message again as it begins.
+            // The rows with which the session is taken: a turn reads its message again as it begins.
             self.looked = Some(rows);
             self.input(Input::Due).await;
             self.looked = None;
@@ -158,7 +158,7 @@ impl Actor {
         }
         for row in rows {
             self.see(row).await;
-            // All rows were read when the session was taken, or it cannot be taken now: another row changes neither.
+            // All rows were read when the session was taken, or it cannot be accepted now: another row changes neither.
             if self.takes != takes && self.machine.is_at_rest() {
                 return;
             }
@@ -180,7 +180,7 @@ impl Actor {
         }
     }
 
-    /// Tells of messages that do not wait any more. Those that began a turn are gone with its first record.
+    /// Reports messages that do not wait any more. Those that began a turn are gone with its first record.
     async fn take_back(&mut self, rows: &[Mail]) {
         let is_gone = |key: &String| rows.iter().all(|it| it.key != *key);
         let gone: Vec<String> = self
@@ -209,7 +209,7 @@ impl Actor {
         if is_known && !is_edited {
             return;
         }
-        // Whoever waits for it takes it, and the turn that runs meanwhile has not asked.
+        // Its requester takes it, and the turn that runs meanwhile has not asked.
         if self.session.is_some() && self.answers_folder_question(&row) {
             return self.note(&row);
         }
@@ -401,7 +401,7 @@ impl Actor {
             Some(session) if delivery == Delivery::Compact => {
                 let history = session.conversation().map_or(&[][..], |it| &it.history);
                 if let Some(early) = compaction::too_early(history) {
-                    let message = format!("there is nothing to sum up yet: {early}");
+                    let message = format!("there is nothing to summarize yet: {early}");
                     self.tell(UpdateBody::Failed {
                         message,
                         hint: None,
@@ -517,7 +517,7 @@ impl Actor {
             Ok(turn) => turn,
             Err(error) => return self.not_started(run, &error),
         };
-        // It was to be stopped while its model was connected.
+        // Its stop was requested while its model was connected.
         let is_cancelled = self.running.as_ref().is_some_and(|it| it.is_cancelled);
         let is_cancelled = is_cancelled || turn.is_stopped;
         let running = Running::turn(run, turn, updates).await;
@@ -601,7 +601,7 @@ impl Actor {
             begun.remove(&ticket.0);
         }
         drop(begun);
-        // A loss that the turn was told of is no news to a cell.
+        // A loss that was reported to the turn is not news to a cell.
         if let Some(lent) = self.entry.python() {
             lent.sync();
             let conversation = self.session.as_ref().and_then(Session::conversation);
@@ -612,7 +612,7 @@ impl Actor {
         self.entry.service.host.ended(&self.entry.id, &end);
         match end {
             Ok(TurnEnd::Done(outcome)) if self.is_end_unrecorded() => {
-                // By its records it was cut off, and whoever asked has no answer.
+                // By its records it was cut off, and its sender has no answer.
                 let message = outcome.error.map_or_else(String::new, |it| it.message);
                 self.not_started(run, &SetupError::new(SetupErrorKind::Other, message));
             }
@@ -683,12 +683,12 @@ impl Actor {
                 });
                 self.inputs.push_back(Input::TurnEnded { run });
             }
-            // The host does not want it to go on now.
+            // The host does not want it to continue now.
             None if !self.entry.service.host.lets_begin(&self.entry.id) => {
                 self.running = None;
                 self.inputs.push_back(Input::NotStarted { run });
             }
-            // It has to be carried on for its end to be recorded.
+            // It has to be resumed for its end to be recorded.
             None => running.is_cancelled = true,
         }
     }
@@ -757,7 +757,7 @@ impl Actor {
     }
 }
 
-/// Waits for ever where nothing runs.
+/// Waits forever if nothing runs.
 async fn next(running: &mut Option<Running>) -> Step {
     match running {
         Some(running) => running.next().await,
@@ -766,7 +766,7 @@ async fn next(running: &mut Option<Running>) -> Step {
 }
 
 pub(super) fn let_go() -> SetupError {
-    SetupError::new(SetupErrorKind::Other, "the session was let go of")
+    SetupError::new(SetupErrorKind::Other, "the session was released")
 }
 
 #[cfg(test)]

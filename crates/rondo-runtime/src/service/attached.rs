@@ -1,9 +1,9 @@
-//! What goes along with the next message that is submitted.
+//! Attachments of the next message that is submitted.
 
 use crate::cells::ATTACHED_MAX;
 use rondo_types::Part;
 
-/// What commands of a person printed, oldest first.
+/// Output of a person's commands, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Attached(Vec<AttachedPart>);
 
@@ -15,7 +15,7 @@ struct AttachedPart {
 }
 
 impl Attached {
-    /// Has a part go along with the next message. Where too many wait, it does not.
+    /// Attaches a part to the next message. If too many wait, it does not.
     pub(super) fn add(&mut self, part: Part) {
         if self.0.len() >= ATTACHED_MAX {
             let gone = self.0.iter().position(|it| it.with.is_some());
@@ -27,7 +27,7 @@ impl Attached {
         self.0.push(AttachedPart { part, with: None });
     }
 
-    /// Returns what goes along with a message that is submitted under this key.
+    /// Returns the parts that accompany a message that is submitted under this key.
     pub(super) fn send(&mut self, key: &str) -> Vec<Part> {
         for attached in self.0.iter_mut().filter(|it| it.with.is_none()) {
             attached.with = Some(key.to_owned());
@@ -35,7 +35,7 @@ impl Attached {
         self.sent(key)
     }
 
-    /// Returns what went along with a message that waits.
+    /// Returns the parts that accompanied a message that waits.
     pub(super) fn sent(&self, key: &str) -> Vec<Part> {
         let sent = self.0.iter().filter(|it| it.with.as_deref() == Some(key));
         sent.map(|it| it.part.clone()).collect()

@@ -31,10 +31,10 @@ use tokio_util::sync::CancellationToken;
 /// The bound on cells that wait in a session.
 pub const CELLS_MAX: usize = 64;
 
-/// Who stops a cell again this soon is impatient, and loses no interpreter; in milliseconds.
+/// Milliseconds within which a second stop counts as impatience, and does not end the interpreter.
 const GIVE_UP_AFTER_MS: u64 = 2_000;
 
-/// What a person runs in a session.
+/// Cell that a person runs in a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "language", content = "code", rename_all = "snake_case")]
 pub enum Cell {
@@ -52,15 +52,15 @@ pub enum CellEnd {
     Shell {
         /// As the shell has it.
         exit_code: i32,
-        /// Where the shell is now.
+        /// Current directory of the shell.
         directory: PathBuf,
         /// Its beginning and its end, as text.
         output: String,
         /// Bytes of the output that are left out.
         omitted_bytes: u64,
-        /// Whether the shell had ended and this one is new, without the variables of the old one.
+        /// Set if the shell had ended and this one is new, without the variables of the old one.
         is_restarted: bool,
-        /// Whether the shell ended with it.
+        /// Set if the shell ended with it.
         has_shell_ended: bool,
     },
     /// Of Python code, as it is recorded.
@@ -74,25 +74,25 @@ pub enum CellEnd {
         /// The traceback as Python prints it, if the cell raised something. It is in no record.
         #[serde(skip_serializing_if = "Option::is_none")]
         traceback: Option<String>,
-        /// Whether the interpreter is a new one, without the variables of the last one.
+        /// Set if the interpreter is a new one, without the variables of the last one.
         is_restarted: bool,
     },
 }
 
-/// What happens with a cell.
+/// Event of a cell.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum CellEvent {
     /// It begins.
     Started {
-        /// What is run, without secrets.
+        /// Running code or command, without secrets.
         cell: Cell,
-        /// Who runs it.
+        /// User of the cell.
         actor: String,
     },
     /// It wrote something, which comes without escape sequences and secrets.
     Output {
-        /// What it wrote.
+        /// Output of the cell.
         text: String,
     },
     /// It is over.
@@ -129,7 +129,7 @@ pub(super) enum AskedCell {
     /// One that the session runs in what is lent to it.
     Run {
         cell: Cell,
-        /// Whether what a command prints goes along with the next message.
+        /// Attaches the output of a command to the next message.
         is_shared: bool,
         actor: String,
         done: oneshot::Sender<Result<CellEnd>>,
@@ -140,7 +140,7 @@ pub(super) enum AskedCell {
 
 impl AskedCell {
     pub(super) fn refuse(self, error: SetupError) {
-        // Whoever asked may be gone.
+        // The requester may be gone.
         match self {
             Self::Run { done, .. } => drop(done.send(Err(error))),
             Self::OfHost(asked) => asked.refuse(error),
@@ -166,7 +166,7 @@ enum CellDone {
     OfHost(oneshot::Sender<Result<Seq>>),
 }
 
-/// Stops a cell: it is interrupted, and given up once it is to be stopped again some time after.
+/// Stops a cell: it is interrupted, and given up if the stop is repeated some time after.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Stop {
     pub(super) interrupted: Arc<Notify>,
@@ -175,9 +175,9 @@ pub(super) struct Stop {
     pub(super) given_up: CancellationToken,
 }
 
-/// What came of a cell.
+/// Outcome of a cell.
 pub(super) enum Finished {
-    /// What the host has recorded of its own cell; nothing if it dropped that.
+    /// Record of the host about its own cell; `None` if it dropped that.
     OfHost(Option<Box<RecordBody>>),
     Shell(Result<(CommandEnd, bool)>, String),
     /// Its record, and the traceback if it raised something.
@@ -207,7 +207,7 @@ impl RunningCell {
     }
 }
 
-/// Waits for ever where none runs.
+/// Waits forever if none runs.
 pub(super) async fn next_cell(running: &mut Option<RunningCell>) -> Finished {
     match running {
         Some(running) => running.next().await,
@@ -217,14 +217,14 @@ pub(super) async fn next_cell(running: &mut Option<RunningCell>) -> Finished {
 
 impl SessionHandle {
     /// Runs a person's own cell in what is lent to the session, once no turn runs in it, and before messages that
-    /// wait. Listeners hear of it as it goes.
+    /// wait. Listeners receive it as it runs.
     ///
-    /// A Python cell is recorded, and its first one begins the session's record. What a command printed goes along
+    /// A Python cell is recorded, and its first one begins the session's record. The output of a command goes along
     /// with the next message that is submitted here.
     ///
     /// # Errors
     /// When nothing that runs it is lent to the session, too many cells wait, it is too long, the session cannot be
-    /// taken or is closed meanwhile, or the cell cannot be recorded. What the code raises is no error.
+    /// taken or is closed meanwhile, or the cell cannot be recorded. An exception of the code is not an error.
     ///
     /// # Cancel safety
     /// Dropping the future leaves the cell to run; [`cancel`](Self::cancel) stops it.
@@ -299,7 +299,7 @@ impl Entry {
         match refused {
             None => Ok(()),
             Some(_) => {
-                let message = format!("{CELLS_MAX} cells wait already");
+                let message = format!("{CELLS_MAX} cells are already waiting");
                 Err(SetupError::new(SetupErrorKind::Usage, message))
             }
         }
@@ -318,7 +318,7 @@ impl Actor {
         }
     }
 
-    /// Refuses the cells that cannot be run, as the session cannot be taken, was lost, or is to be closed.
+    /// Refuses the cells that cannot be run, as the session cannot be taken, was lost, or is closing.
     pub(super) fn refuse_cells(&mut self) {
         if !self.machine.is_at_rest() {
             return;
@@ -388,7 +388,7 @@ impl Actor {
         }
     }
 
-    /// Records its beginning and tells of it; nothing of it runs before.
+    /// Records its beginning and reports it; nothing of it runs before.
     async fn begin_cell(
         &mut self,
         cell: Cell,
@@ -453,7 +453,7 @@ impl Actor {
         }
     }
 
-    /// Records how a cell ended, tells of it, and lets whoever asked know.
+    /// Records how a cell ended, reports it, and notifies the requester.
     pub(super) async fn cell_is_over(&mut self, finished: Finished) {
         let Some(RunningCell {
             done,
@@ -493,12 +493,12 @@ impl Actor {
             },
         };
         self.entry.tell_unrecorded(body);
-        // Whoever asked may be gone.
+        // The requester may be gone.
         let _ = done.send(end);
         self.input(Input::CellEnded).await;
     }
 
-    /// Records how a cell of the host ended, and tells of it. Nothing is recorded if the host dropped it.
+    /// Records how a cell of the host ended, and reports it. Nothing is recorded if the host dropped it.
     async fn host_cell_is_over(
         &mut self,
         finished: Finished,
@@ -602,7 +602,7 @@ struct ShellCell {
 }
 
 impl ShellCell {
-    /// Returns what is kept out of its output, with the keys that the shell has by now.
+    /// Returns the secrets that are kept out of its output, with the keys that the shell has by now.
     fn secrets(&self) -> Secrets {
         self.lent.learn_keys(&self.names);
         let known = self.lent.secrets();
@@ -614,7 +614,7 @@ async fn shell_cell(cell: ShellCell, entry: Arc<Entry>, stop: Stop) -> Finished 
     let ended = tokio::select! {
         ended = command_in(&cell, entry, &stop) => ended,
         () = stop.given_up.cancelled() => {
-            let message = "the command takes no notice of interrupts, and was left";
+            let message = "the command ignores interrupts, and was left running";
             let hint = "the shell's next command waits for its end; the host ends both by dropping the shell";
             Err(SetupError::new(SetupErrorKind::Other, message).hint(hint))
         }
@@ -636,7 +636,7 @@ async fn command_in(
 ) -> Result<(CommandEnd, bool)> {
     let failed = |err| SetupError::caused(SetupErrorKind::Other, err);
     let shell = &cell.lent.shell;
-    // What its start files export is known then.
+    // The exports of its start files are known then.
     shell.settled().await;
     let secrets = cell.secrets();
     shell.set_secrets(secrets.clone());
@@ -673,7 +673,7 @@ async fn command_in(
     }
 }
 
-/// What a cell writes, on its way to listeners.
+/// Output of a cell on its way to listeners.
 struct Live {
     entry: Arc<Entry>,
     /// Under one lock, so that pieces stay in order.
@@ -707,7 +707,7 @@ impl Live {
         self.tell(text);
     }
 
-    /// Tells what was held back.
+    /// Sends the output that was held back.
     fn end(&self) {
         let mut filter = self.filter.lock().unwrap_or_else(PoisonError::into_inner);
         let passed = filter.redactor.finish();
@@ -771,8 +771,8 @@ fn of_python(body: &RecordBody, traceback: Option<String>) -> Option<CellEnd> {
 }
 
 pub(super) fn not_lent(what: &str) -> SetupError {
-    let message = format!("no {what} is lent to this session");
-    SetupError::new(SetupErrorKind::Usage, message).hint("the host lends one")
+    let message = format!("this session has no {what}");
+    SetupError::new(SetupErrorKind::Usage, message).hint("the host must provide one")
 }
 
 fn lost_meanwhile() -> SetupError {

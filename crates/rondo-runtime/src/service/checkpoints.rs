@@ -1,4 +1,4 @@
-//! Places in the records of sessions from which listeners read on, so that who comes back does not read all turns.
+//! Places in the records of sessions from which listeners resume, so that a returning one does not read all turns.
 
 use super::records::{Checkpoint, RecordReader};
 use rondo_types::SessionId;

@@ -1,4 +1,4 @@
-//! A place among the updates of a session, from which a listener goes on.
+//! A place among the updates of a session, from which a listener continues.
 
 use rondo_core::joined::{is_left_out, text};
 use rondo_types::{EventBody, TimeMs};
@@ -7,8 +7,8 @@ use std::fmt;
 use std::mem::{Discriminant, discriminant};
 use std::str::FromStr;
 
-/// How far a listener has come. Its text can be kept anywhere, such as in a browser, and is given back to go on
-/// from there, be it to another process.
+/// How far a listener has come. Its text can be kept anywhere, such as in a browser, and is given back to continue
+/// from there, also to another process.
 ///
 /// It counts updates with their deltas joined, as the records tell them, so that it means the same to a listener
 /// of the running turn and to one of the records.
@@ -45,7 +45,7 @@ pub(super) struct Place {
     pub(super) update: u32,
     /// How many bytes of the last one were returned, if it is a delta.
     pub(super) offset: u64,
-    /// When the run began, which tells it from one that was lost with its process before anything was recorded.
+    /// When the run began, which distinguishes it from one that was lost with its process before anything was recorded.
     pub(super) began: TimeMs,
 }
 
@@ -94,7 +94,7 @@ impl Progress {
         Self { place, delta: None }
     }
 
-    /// Passes an update that is no event of the turn.
+    /// Passes an update that is not an event of the turn.
     pub(super) fn pass(&mut self) -> Place {
         self.place.update += 1;
         self.place.offset = 0;
@@ -137,7 +137,7 @@ impl fmt::Display for Cursor {
     }
 }
 
-/// A text is no cursor.
+/// A text is not a cursor.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("a cursor is five or seven numbers with dots between them, as an update has it")]
 pub struct BadCursor;

@@ -1,4 +1,4 @@
-//! What a service holds of one session: its latest updates, who listens, and whether an actor works on it.
+//! State of one session in a service: its latest updates, its listeners, and its actor.
 
 use super::Shared;
 use super::actor::Actor;
@@ -46,9 +46,9 @@ pub(super) struct Entry {
     /// Messages that began a turn and are in the mailbox still, and those that steer one. Held while one is edited or
     /// taken back.
     pub(super) begun: tokio::sync::Mutex<HashMap<String, Option<Steers>>>,
-    /// What the host has opened, until an actor takes it.
+    /// Session that the host has opened, until an actor takes it.
     opened: Mutex<Option<Box<OpenedSession>>>,
-    /// Whether the host has opened the session: it is worked on until nothing is left to do, and not taken again.
+    /// Set if the host has opened the session: it is worked on until nothing is left to do, and not taken again.
     pub(super) is_of_host: bool,
     work: Mutex<Work>,
     pub(super) wake: Notify,
@@ -65,7 +65,7 @@ pub(super) struct Entry {
     live: Mutex<Option<AbortHandle>>,
 }
 
-/// Has the watcher look whether a process works on the session, until this is dropped.
+/// Lets the watcher check whether a process works on the session, until this is dropped.
 pub(super) struct AwaitsRest<'a>(&'a Entry);
 
 impl<'a> AwaitsRest<'a> {
@@ -116,7 +116,7 @@ impl Approver for AttendedApprover {
     }
 }
 
-/// Returns an approver that waits for those who attend, unless the settings say what becomes of questions.
+/// Returns an approver that waits for those who attend, unless the settings decide about questions.
 pub(super) fn attended(
     entry: &Arc<Entry>,
     settings: &Settings,
@@ -132,20 +132,20 @@ pub(super) fn attended(
     }
 }
 
-/// What is to be done for a session.
+/// Pending work for a session.
 #[derive(Default)]
 pub(super) struct Work {
-    /// Whether there is an actor.
+    /// Set while there is an actor.
     is_running: bool,
-    /// Whether the mailbox is to be read.
+    /// Read the mailbox.
     pub(super) look: bool,
-    /// Whether the session is to be taken whatever waits, such as for a turn that was cut off.
+    /// Take the session even if the mailbox is empty, such as for a turn that was cut off.
     pub(super) resume: bool,
-    /// Whether no further turn is to begin.
+    /// Begin no further turn.
     pub(super) drain: bool,
     /// The newest row of the mailbox that was seen.
     pub(super) seen: MailId,
-    /// Whether something waits that could not be done.
+    /// Retry work that failed.
     pub(super) retry: bool,
     /// When the next question expires.
     pub(super) due: Option<TimeMs>,
@@ -164,7 +164,7 @@ impl Work {
         }
     }
 
-    /// Takes what is to be looked at now: whether at the mailbox, and whether at the session whatever waits.
+    /// Takes the pending looks: whether at the mailbox, and whether at the session even if it is empty.
     pub(super) fn take(&mut self) -> (bool, bool) {
         let look = std::mem::take(&mut self.look);
         let resume = std::mem::take(&mut self.resume);
@@ -202,13 +202,13 @@ impl Entry {
         }
     }
 
-    /// Has an actor work on what the host has opened.
+    /// Starts an actor on the session that the host has opened.
     pub(super) fn open(&mut self, opened: OpenedSession) {
         self.opened = Mutex::new(Some(Box::new(opened)));
         self.is_of_host = true;
     }
 
-    /// Returns what the host has opened, once.
+    /// Returns the session that the host has opened, once.
     pub(super) fn opened(&self) -> Option<Box<OpenedSession>> {
         let mut opened = self.opened.lock().unwrap_or_else(PoisonError::into_inner);
         opened.take()
@@ -234,7 +234,7 @@ impl Entry {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes what is to be done, and has an actor do it; nothing if sessions are only read here.
+    /// Changes the pending work, and has an actor do it; nothing if sessions are only read here.
     pub(super) fn ask(self: &Arc<Self>, change: impl FnOnce(&mut Work)) {
         if self.service.reads_only {
             return;
@@ -255,12 +255,12 @@ impl Entry {
         self.work().is_running
     }
 
-    /// Returns whether no further turn is to begin.
+    /// Returns whether no further turn may begin.
     pub(super) fn drains(&self) -> bool {
         self.work().drain || self.service.is_closed.load(Ordering::Relaxed)
     }
 
-    /// Waits until nobody attends who can answer.
+    /// Waits until no attendant who can answer is left.
     pub(super) async fn unattended(&self) {
         let mut attending = self.attending.subscribe();
         // The sender is the entry's, which lives as long as this.
@@ -276,7 +276,7 @@ impl Entry {
         }
     }
 
-    /// Has the actor end, unless there is something to do.
+    /// Ends the actor, unless there is something to do.
     pub(super) fn ends(&self) -> bool {
         let mut work = self.work();
         work.is_running = work.look || work.resume || !work.cells.is_empty();
@@ -312,7 +312,7 @@ impl Entry {
         self.live.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The cursor after everything that the listeners here were told.
+    /// The cursor after everything that the listeners here have received.
     pub(super) fn live_cursor(&self) -> Cursor {
         Cursor {
             place: self.ring().end(),
@@ -321,7 +321,7 @@ impl Entry {
     }
 
     /// Tells those who listen what the process that runs the turn says of it before it is recorded. Returns `false` if it does not
-    /// follow on what they were told.
+    /// follow on what they have received.
     pub(super) fn tell_live(&self, place: Place, body: UpdateBody) -> bool {
         if !self.ring().follow_live(place, body) {
             return false;
@@ -331,12 +331,12 @@ impl Entry {
         true
     }
 
-    /// What goes along with the next message.
+    /// Attachments of the next message.
     pub(super) fn attached(&self) -> MutexGuard<'_, Attached> {
         self.attached.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Says that there is something new, here or in the records.
+    /// Wakes the listeners for something new, here or in the records.
     pub(super) fn changed(&self) {
         self.changes
             .send_modify(|count| *count = count.wrapping_add(1));

@@ -1,4 +1,4 @@
-//! What a session asks about its folder before a turn begins. The message waits meanwhile, as long as a person attends.
+//! Questions of a session about its folder before a turn. The message waits meanwhile, as long as a person attends.
 
 use super::actor::Actor;
 use super::host::AskedTurn;
@@ -19,7 +19,7 @@ use std::sync::Arc;
 use tokio::task::spawn_blocking;
 use tokio::time::timeout;
 
-/// What is asked about the folder, and the message that waits for the answer.
+/// Questions about the folder, and the message that waits for the answer.
 #[derive(Default)]
 pub(super) struct FolderAsk {
     /// The question that is open.
@@ -52,7 +52,7 @@ impl Actor {
         }
     }
 
-    /// Records and tells the next question about the folder; `None` if there is none, or nobody is to be asked.
+    /// Records and tells the next question about the folder; `None` if there is none, or no person to ask.
     async fn ask_about_folder(&mut self, begun: &QueuedMessage) -> Result<Option<Question>> {
         let Some(session) = &mut self.session else {
             return Ok(None);
@@ -113,7 +113,7 @@ impl Actor {
         self.running = Some(Running::asking(run, key, answered));
     }
 
-    /// Goes on with the message: with other settings if the question was answered.
+    /// Continues with the message: with other settings if the question was answered.
     pub(super) async fn folder_asked(&mut self, run: Run, answered: Option<(Answer, Mail)>) {
         self.running = None;
         let question = self.folder.question.take();
@@ -184,7 +184,7 @@ async fn forget(session: &mut Session, next: Option<&Question>) -> Result<()> {
         !is_open && still.iter().all(|next| !is_asked(it, next))
     });
     if let Some(question) = stale {
-        let reason = "it is not asked any more".to_owned();
+        let reason = "it is no longer open".to_owned();
         let answer = question.answered("settings", AnswerValue::Deny { reason });
         conversation.record_folder_answer(answer, None).await?;
     }

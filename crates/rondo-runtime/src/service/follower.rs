@@ -1,4 +1,5 @@
-//! Reads what other processes record in a session, once for all of its listeners that have read what came before.
+//! Reader of the records that other processes write in a session, one for all of its listeners that have read the
+//! earlier ones.
 
 use super::cursor::Place;
 use super::entry::Entry;
@@ -28,7 +29,7 @@ impl Follower {
         ending.map(|(_, ending)| ending.clone())
     }
 
-    /// Forgets the reader, once nobody listens.
+    /// Drops the reader, once there is no listener.
     pub(super) fn stop(&self) {
         // A reader that is busy right now is dropped with the session's entry.
         if let Ok(mut reader) = self.reader.try_lock() {
@@ -37,7 +38,7 @@ impl Follower {
     }
 
     /// Takes the reader of a listener that has read everything up to `place`, unless there is a reader already. Returns whether
-    /// the ring continues where the listener stands, so that it needs no reader of its own.
+    /// the ring continues where the listener is, so that it needs no reader of its own.
     pub(super) fn take_over(
         &self,
         ring: &mut Ring,

@@ -1,4 +1,4 @@
-//! What can be done in a session.
+//! Operations on a session.
 
 use super::cursor::Cursor;
 use super::entry::{Attendance, AwaitsRest, Entry};
@@ -45,7 +45,7 @@ pub struct Ticket {
 }
 
 impl Ticket {
-    /// Changes what the message says, as long as it waits. Returns `false` where it does not wait any more.
+    /// Changes what the message says, as long as it waits. Returns `false` if it does not wait any more.
     ///
     /// # Errors
     /// When the journal cannot be written, or the message is too long.
@@ -57,7 +57,7 @@ impl Ticket {
     }
 
     /// Takes the message back, as long as it waits: one that steers a turn, until the model is told of it. Returns
-    /// `false` where it does not wait any more.
+    /// `false` if it does not wait any more.
     ///
     /// # Errors
     /// When the journal cannot be written.
@@ -122,9 +122,9 @@ impl SessionHandle {
         self.submit_as(&key, &self.user(), message, delivery).await
     }
 
-    /// Submits a message. What commands of a person printed since the last one ([`cell`](Self::cell)) goes along
+    /// Submits a message. The output of a person's commands since the last one ([`cell`](Self::cell)) goes along
     /// with it. Once this returns no crash loses it, and it begins a turn or joins one as soon as it can.
-    /// What is submitted again under the same key counts once.
+    /// A submission that is repeated under the same key counts once.
     ///
     /// # Errors
     /// When too much waits in the session, something is too long, or the journal cannot be written.
@@ -154,7 +154,7 @@ impl SessionHandle {
         })
     }
 
-    /// Has what was said summed up, after the messages that wait, with an eye on what is named; that may be
+    /// Summarizes the conversation, after the messages that wait, with an emphasis on the focus; that may be
     /// nothing. If there is nothing to sum up yet, an update says so.
     ///
     /// # Errors
@@ -215,7 +215,7 @@ impl SessionHandle {
     }
 
     /// Stops the turn that runs, is parked or was cut off, wherever it is: what it asks is denied. Once this
-    /// returns, no crash loses that. Where a person's cell runs, it interrupts that; two seconds after the first time, it
+    /// returns, no crash loses that. If a person's cell runs, it interrupts that; two seconds after the first time, it
     /// ends its interpreter or leaves its command.
     ///
     /// # Errors
@@ -229,7 +229,7 @@ impl SessionHandle {
         pushed.map(drop)
     }
 
-    /// Answers a question. Once this returns no crash loses it; a parked turn goes on when all its questions are answered.
+    /// Answers a question. Once this returns no crash loses it; a parked turn continues when all its questions are answered.
     ///
     /// # Errors
     /// When the journal cannot be written. An answer to what is not asked any more is dropped.
@@ -243,7 +243,7 @@ impl SessionHandle {
         pushed.map(drop)
     }
 
-    /// Returns what the session and its turn ask and nobody answered, be it parked or not.
+    /// Returns the open questions of the session and its turn, whether it is parked or not.
     ///
     /// # Errors
     /// When the records cannot be read.
@@ -338,7 +338,7 @@ impl SessionHandle {
         }
     }
 
-    /// Has a turn carried on that was cut off, and looks again at what waits.
+    /// Resumes a turn that was cut off, and looks again at what waits.
     pub fn resume(&self) {
         self.entry.ask(|work| {
             work.look = true;
@@ -346,7 +346,7 @@ impl SessionHandle {
         });
     }
 
-    /// Has the session's next turns ask another model, as `provider/model`; once one has, the session keeps to it.
+    /// Sets the model of the session's next turns, as `provider/model`; once one has, the session keeps to it.
     pub fn set_model(&self, model: &str) {
         let mut named = self
             .entry
@@ -387,8 +387,8 @@ impl SessionHandle {
         Subscription::new(Arc::clone(&self.entry), cursor)
     }
 
-    /// Listens from one of the latest turns on, which takes as long for a long session as for a short one. What was
-    /// before, [`earlier`](Self::earlier) returns.
+    /// Listens from one of the latest turns on, which takes as long for a long session as for a short one. For earlier
+    /// turns, see [`earlier`](Self::earlier).
     #[must_use]
     pub fn subscribe_to_latest(&self) -> Subscription {
         Subscription::of_latest(Arc::clone(&self.entry))
@@ -400,14 +400,14 @@ impl SessionHandle {
         Subscription::of_next(Arc::clone(&self.entry))
     }
 
-    /// Returns what a session was told of its first turns, so many, for a listener who
+    /// Returns the updates of a session's first turns, so many, for a listener who
     /// [passed over them](Subscription::turns_passed). `take` is called with each update, on a thread of its own.
     ///
     /// # Errors
     /// When the records cannot be read.
     ///
     /// # Cancel safety
-    /// Cancel safe: the reading goes on to its end.
+    /// Cancel safe: the reading continues to its end.
     pub async fn earlier<T: Send + 'static>(
         &self,
         turns: u32,
@@ -430,8 +430,9 @@ impl SessionHandle {
         .await
     }
 
-    /// Says that a person sits here who can answer, until what this returns is dropped: what the session asks is waited for
-    /// in place meanwhile, for as long as the setting `park_after` says.
+    /// Declares that a person here can answer, until the returned value is dropped: meanwhile the session waits in
+    /// place for the answers
+    /// to its questions, for as long as the setting `park_after` allows.
     #[must_use]
     pub fn attend(&self) -> Attendance {
         Attendance::begin(Arc::clone(&self.entry))
@@ -477,7 +478,7 @@ impl SessionHandle {
         messages.next().map(|it| it.key)
     }
 
-    /// Returns what the session used so far, with those that its calls started.
+    /// Returns the usage of the session so far, with those that its calls started.
     ///
     /// # Errors
     /// When the records cannot be read.
@@ -530,7 +531,7 @@ impl SessionHandle {
         Ok(pushed)
     }
 
-    /// Has the session look at what waits: to be called after something was submitted past this handle.
+    /// Makes the session look at its mailbox: to be called after something was submitted past this handle.
     pub fn look(&self) {
         self.entry.ask(|work| work.look = true);
     }

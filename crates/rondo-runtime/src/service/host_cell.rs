@@ -11,7 +11,7 @@ use rondo_types::units::counted;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
-/// What the host is about to run.
+/// Cell that the host is about to run.
 enum Beginning {
     /// New code.
     Code(String, Box<Secrets>),
@@ -43,17 +43,17 @@ pub(super) struct AskedHostCell {
 pub(super) struct BegunHostCell {
     /// The body of the record of its end.
     pub(super) end: oneshot::Receiver<RecordBody>,
-    /// Takes where that is recorded.
+    /// Receives the place of its records.
     pub(super) recorded: oneshot::Sender<Result<Seq>>,
-    /// What stops it.
+    /// Stop handle of the cell.
     pub(super) stop: Stop,
-    /// What is run, without secrets.
+    /// Running code or command, without secrets.
     pub(super) shown: String,
 }
 
 impl AskedHostCell {
     pub(super) fn refuse(self, error: SetupError) {
-        // Whoever asked may be gone.
+        // The requester may be gone.
         let _ = self.begun.send(Err(error));
     }
 
@@ -109,7 +109,7 @@ impl HostCell {
         self.stop.interrupted.notified().await;
     }
 
-    /// Returns what is cancelled once the cell is to end whatever it does.
+    /// Returns a token that is cancelled once the cell must end in any case.
     pub(super) fn given_up(&self) -> CancellationToken {
         self.stop.given_up.clone()
     }

@@ -20,13 +20,14 @@ const EXCERPT_BYTES: usize = 80;
 pub struct KeptSession {
     /// Its entry in the list.
     pub info: SessionInfo,
-    /// What was found in it, where words were looked for.
+    /// Excerpt with a match, if words were searched for.
     pub excerpt: Option<String>,
 }
 
 impl SessionService {
-    /// Returns the sessions that were written last, the latest first. Where `words` are not empty, those whose title,
-    /// directory or messages hold them in whatever case, of the latest 500; of messages, those that somebody said.
+    /// Returns the sessions that were written last, the latest first. If `words` are not empty, those whose title,
+    /// directory or messages hold them in whatever case, of the latest 500; of messages, those that a person or the
+    /// model wrote.
     ///
     /// # Errors
     /// When the journal cannot be read.
@@ -60,8 +61,8 @@ impl SessionService {
         .await
     }
 
-    /// Returns the last messages of a session as text, with who said them, for a preview. What somebody
-    /// was shown without having asked is left out.
+    /// Returns the last messages of a session as text, with their speakers, for a preview. Synthetic messages and
+    /// results of tools are left out.
     ///
     /// # Errors
     /// When there is no such session, or its records cannot be read.
@@ -123,7 +124,7 @@ impl SessionHandle {
         self.copy(|store, id| match store.session(id) {
             Ok(info) => Ok(info.head),
             Err(StoreError::Unknown { .. }) => {
-                let message = "nothing was said yet";
+                let message = "there is no message yet";
                 Err(SetupError::new(SetupErrorKind::NoSession, message))
             }
             Err(error) => Err(sessions::failed(error)),
@@ -131,7 +132,7 @@ impl SessionHandle {
         .await
     }
 
-    /// Copies the session up to the record before its latest turn, and returns the copy; none where that was its first
+    /// Copies the session up to the record before its latest turn, and returns the copy; none if that was its first
     /// turn, so that nothing would be left.
     ///
     /// # Errors
@@ -141,7 +142,7 @@ impl SessionHandle {
     /// Not cancel safe: the copy may or may not be there.
     pub async fn before_latest_turn(&self) -> Result<Option<Self>> {
         let (store, id) = (self.entry.store().clone(), self.id().clone());
-        let none = || SetupError::new(SetupErrorKind::NoSession, "nothing was asked yet");
+        let none = || SetupError::new(SetupErrorKind::NoSession, "no question was asked yet");
         let before = off_thread(move || sessions::before_latest_turn(&store, &id)).await?;
         match before.ok_or_else(none)? {
             Seq(0) => Ok(None),
@@ -170,7 +171,7 @@ impl SessionHandle {
     }
 }
 
-/// Returns where words stand in a session: in its title, its directory or its messages.
+/// Returns the text around words in a session: in its title, its directory or its messages.
 fn look(store: &Store, info: &SessionInfo, words: &str) -> Result<Option<String>> {
     if let Some(found) = excerpt(&info.title, words).or_else(|| excerpt(&info.directory, words)) {
         return Ok(Some(found));

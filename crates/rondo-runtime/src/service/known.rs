@@ -1,4 +1,4 @@
-//! What an actor knows of the rows of its mailbox.
+//! Rows of the mailbox that an actor knows.
 
 use super::actor::Actor;
 use rondo_core::ports::{Mail, MailBody, MailId, MailboxError};
@@ -10,7 +10,7 @@ pub(super) struct KnownRow {
     pub(super) id: MailId,
     /// How often its message had been edited.
     pub(super) revision: u64,
-    /// What it answers; none where it is no answer.
+    /// Answer in the row; `None` if it is not an answer.
     pub(super) answer: Option<Box<Answer>>,
     pub(super) is_message: bool,
 }

@@ -1,4 +1,4 @@
-//! What a host lends to sessions: a shell that is kept, and a live Python session.
+//! Resources that a host lends to sessions: a shell that is kept, and a live Python session.
 
 use super::handle::SessionHandle;
 use super::python_terminal::PythonTerminal;
@@ -52,7 +52,7 @@ impl LentPython {
         Self::new(Arc::new(PythonSession::new(settings))).with_terminal(terminal)
     }
 
-    /// Has cells read what is typed at a terminal. The live session's settings have to say that it has one.
+    /// Lets cells read what is typed at a terminal. The live session's settings must say that it has one.
     #[must_use]
     pub fn with_terminal(self, terminal: Arc<PythonTerminal>) -> Self {
         Self {
@@ -61,7 +61,7 @@ impl LentPython {
         }
     }
 
-    /// Says what ran in it until now.
+    /// Sets the records whose code ran in it until now.
     #[must_use]
     pub fn with_presence(self, presence: Presence) -> Self {
         Self {
@@ -70,13 +70,13 @@ impl LentPython {
         }
     }
 
-    /// Takes what ran in it, for a host that notes it by itself from now on.
+    /// Takes the records whose code ran in it, for a host that keeps them by itself from now on.
     #[must_use]
     pub fn take_presence(&self) -> Presence {
         std::mem::take(&mut *self.presence())
     }
 
-    /// Runs a cell, at the terminal where there is one.
+    /// Runs a cell, at the terminal if there is one.
     pub(super) async fn run(
         &self,
         code: &str,
@@ -104,18 +104,18 @@ impl LentPython {
         self.presence().sync(self.python.interpreters_started())
     }
 
-    /// Notes that what the records of a session tell of from one place to another ran in it.
+    /// Records that the code of a session's records from one place to another ran in it.
     pub(super) fn ran(&self, session: &SessionId, first: Seq, last: Seq) {
         self.presence().add(session, first, last);
     }
 
-    /// Returns what ran in it, for a host that notes its own cells.
+    /// Returns the records whose code ran in it, for a host that notes its own cells.
     pub fn presence(&self) -> MutexGuard<'_, Presence> {
         self.presence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// What is lent to each session.
+/// Resources lent to each session.
 #[derive(Default)]
 pub(super) struct Loans(Mutex<HashMap<SessionId, Lent>>);
 
@@ -127,7 +127,7 @@ struct Lent {
 }
 
 impl Loans {
-    /// Changes what is lent to a session. What is lent to none of it any more is forgotten.
+    /// Changes the loans of a session. A session without any is removed.
     fn change<T>(
         &self,
         session: &SessionId,

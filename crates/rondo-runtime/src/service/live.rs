@@ -168,8 +168,8 @@ fn is_end(body: &EventBody) -> bool {
 }
 
 impl Shared {
-    /// Has the events of a turn that another process runs be read, for the listeners of a session here that have read all of its
-    /// records. Nothing happens if no process serves them.
+    /// Reads the events of a turn that another process runs, for the listeners of a session here that have read all of
+    /// its records. Nothing happens if no process serves them.
     pub(super) fn read_live(&self, entry: &Arc<Entry>) {
         let Some(dir) = &self.live else {
             return;

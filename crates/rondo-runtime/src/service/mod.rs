@@ -1,12 +1,12 @@
-//! Sessions that any number of hosts listen to: each is worked on only while something is to be done in it.
+//! Sessions that any number of hosts listen to: each is worked on only while there is work in it.
 //!
 //! A [`SessionService`] hands out [`SessionHandle`]s. What is submitted through one is durable before it returns
 //! (it is a row of the session's mailbox), and an actor takes it from there: it takes the session, runs its turns,
 //! and lets go. Between turns a session has no task, connection or open file, and another process may work on it.
 //!
 //! # Layout
-//! - [`handle`]: what can be done in a session.
-//! - [`host`]: what a host brings to turns.
+//! - [`handle`]: the operations of a session.
+//! - [`host`]: a host's additions to turns.
 //! - [`cells`]: a person's own cells, in what the host lends (`lent`); `attached`: what they printed; `host_cell`: cells that the
 //!   host runs itself; `restoring`: running cells again.
 //! - [`subscription`]: listening; [`update`]: what a listener receives; [`cursor`]: where to continue.
@@ -23,7 +23,7 @@
 //!   steering message, that of an answer. A row that led to nothing is removed by itself. So a message is neither lost nor
 //!   used twice.
 //! - Every submission is a row first and a wake-up second, so a lost wake-up costs only time, and rows from other processes
-//!   are no special case: one watcher for all sessions sees by SQLite's `data_version` that something changed.
+//!   are not a special case: one watcher for all sessions sees by SQLite's `data_version` that something changed.
 //! - A cursor counts the events of a run with their deltas joined, as a replay tells them. It also holds when the run began,
 //!   because a run that recorded nothing is lost with its process and another one takes its number.
 //! - The ring holds a session's latest updates without a gap, from the moment the session was taken. A listener first reads the
@@ -128,16 +128,16 @@ struct Shared {
     held: Arc<Held>,
     /// Those that someone has a handle of, listens to, or that are worked on.
     entries: Mutex<HashMap<SessionId, Weak<Entry>>>,
-    /// Whether sessions are only read here: no session is taken, and nothing is submitted.
+    /// Set if sessions are only read here: no session is taken, and nothing is submitted.
     reads_only: bool,
-    /// Whether no further turn is to begin.
+    /// Set if no further turn may begin.
     is_closed: AtomicBool,
-    /// What the host lends to sessions.
+    /// Resources that the host lends to sessions.
     loans: Loans,
     checkpoints: Checkpoints,
-    /// Has the watcher look although the journal did not change.
+    /// Makes the watcher look although the journal did not change.
     look_again: Arc<Notify>,
-    /// The directory of the sockets on which processes serve the events of their turns; none if the journal is in memory.
+    /// The directory of the sockets on which processes serve the events of their turns; `None` if the journal is in memory.
     live: Option<PathBuf>,
 }
 
@@ -170,7 +170,7 @@ impl Shared {
         self.entries.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has rings let go of what they hold, where all together hold too much: those first in which nothing happened
+    /// Makes rings drop what they hold, if all together hold too much: those first in which nothing happened
     /// for the longest.
     fn make_room(&self) {
         let mut least = self.held.too_much();
@@ -210,7 +210,7 @@ impl Shared {
 }
 
 impl SessionService {
-    /// Opens the journal of all sessions; one in memory where the settings keep nothing (`ephemeral`). To be called
+    /// Opens the journal of all sessions; one in memory if the settings keep nothing (`ephemeral`). To be called
     /// within a runtime of tokio.
     ///
     /// # Errors
@@ -278,7 +278,7 @@ impl SessionService {
         }
     }
 
-    /// Returns what all sessions share.
+    /// Returns the runtime that all sessions share.
     #[must_use]
     pub fn runtime(&self) -> &Runtime {
         &self.shared.runtime
@@ -296,13 +296,13 @@ impl SessionService {
         self.shared.store.clone()
     }
 
-    /// Returns what the host notes beside the sessions of the journal.
+    /// Returns the store of the host's rows beside the sessions of the journal.
     #[must_use]
     pub fn host_store(&self) -> Arc<dyn HostStore> {
         self.shared.store.clone()
     }
 
-    /// Returns the sessions of the journal in which there is something to do, be it that mail waits or that a turn was cut
+    /// Returns the sessions of the journal in which there is something to do: mail waits, or a turn was cut
     /// off; those with parked turns are not among them.
     ///
     /// # Errors
@@ -339,7 +339,7 @@ impl SessionService {
     }
 
     /// Returns a new session that is in memory alone: its mailbox and its records are gone with the service, and no
-    /// other process sees it. It is what other sessions are in all else. All of these together hold about 1 GiB.
+    /// other process sees it. Otherwise it is like other sessions. All of these together hold about 1 GiB.
     ///
     /// # Errors
     /// When there is no room for it.
@@ -415,7 +415,7 @@ impl SessionService {
         Ok(self.session(found.await?.id, options))
     }
 
-    /// Returns the session that is meant: a new one, which is in memory where the settings keep nothing, or one that is
+    /// Returns the session that is meant: a new one, which is in memory if the settings keep nothing, or one that is
     /// there.
     ///
     /// # Errors
@@ -488,7 +488,7 @@ impl SessionService {
     }
 }
 
-/// Returns a time in this machine's zone as a person reads it, such as `Wed 2026-11-25 03:20 +01:00`: for what stands above
+/// Returns a time in this machine's zone as a person reads it, such as `Wed 2026-11-25 03:20 +01:00`: for the text above
 /// a chat's message and in lists. The date in a prompt is made in `system_prompt.rs`.
 #[must_use]
 pub fn local_time(at: TimeMs) -> String {

@@ -25,13 +25,13 @@ use rondo_core::session::{Delivery, Input, QueuedMessage, TicketId};
 use rondo_types::{Message, TimeMs};
 use std::sync::Arc;
 
-/// A session that its host has opened, with what is to be done in it.
+/// A session that its host has opened, with the work in it.
 pub struct OpenedSession {
     /// The session. Its record has begun.
     pub session: Session,
     /// The rows of its mailbox.
     pub mail: Vec<Mail>,
-    /// What the host asks after the messages that wait, and the models, profile and tools for it. It is in no mailbox: it
+    /// Message of the host that follows the waiting ones, with its models, profile and tools. It is in no mailbox: it
     /// becomes durable with the first records of its turn.
     pub message: Option<(Message, TurnSpec)>,
 }
@@ -43,8 +43,8 @@ pub(super) struct OwnMessage {
 }
 
 impl SessionService {
-    /// Has a service work on a session that its host has opened, and on no other, once it is told to
-    /// [resume](SessionHandle::resume). The turn that was cut off or waits for answers goes on whatever is answered, the
+    /// Starts a service on a session that its host has opened, and on no other, once it is told to
+    /// [resume](SessionHandle::resume). The turn that was cut off or waits for answers continues whatever is answered, the
     /// messages that wait follow, and then that of the host. To be called within a runtime of tokio.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl SessionService {
 }
 
 impl Actor {
-    /// Takes the session that the host has opened. Its parked turn goes on like one that was cut off: the host has decided
+    /// Takes the session that the host has opened. Its parked turn continues like one that was cut off: the host has decided
     /// that the open questions are asked again.
     pub(super) async fn take_opened(&mut self, opened: Box<OpenedSession>) {
         let OpenedSession {

@@ -8,7 +8,7 @@ use tokio::sync::{mpsc, watch};
 /// The bound on pieces of input that wait for a cell that does not read.
 pub const PYTHON_KEYS_MAX: usize = 256;
 
-/// Where a person sits who runs cells: what is typed is read by the one that runs.
+/// Terminal of a person who runs cells: typed input is read by the running cell.
 #[derive(Debug)]
 pub struct PythonTerminal {
     keys: Mutex<Option<mpsc::Sender<Vec<u8>>>>,
@@ -31,7 +31,7 @@ impl PythonTerminal {
         keys.is_some_and(|it| it.try_send(bytes).is_ok())
     }
 
-    /// Gives it another size, which the cell that runs is told.
+    /// Gives it another size, which is passed to the cell that runs.
     pub fn resize(&self, size: PtySize) {
         self.size.send_if_modified(|current| {
             let before = std::mem::replace(current, size_of(size));

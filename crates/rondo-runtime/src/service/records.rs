@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 /// Records that are read at once.
 const PAGE_RECORDS: usize = 256;
-/// Records, about so many, that are read where only the end of a session is wanted at first.
+/// Records, about so many, that are read if only the end of a session is wanted at first.
 const LATE_RECORDS: u64 = 256;
 
 /// A place before a turn, from which a session can be read.
@@ -45,13 +45,13 @@ pub(super) struct RecordReader {
     ahead: Option<First>,
     /// The next record to read.
     next: Seq,
-    /// Where it began to read: the hash of that record, until it was compared.
+    /// Hash of the record from which it reads, until it was compared.
     expected: Option<ChainHash>,
-    /// Where the turn that is read begins.
+    /// Beginning of the turn that is being read.
     began: Option<(Seq, ChainHash)>,
     /// Turns before the first one that is read, of which it knows nothing else.
     passed: u32,
-    /// Bytes of what was said in all that was read, as JSON. To count them anew for each turn would take as long as all
+    /// Bytes of what was said in all that was read, as JSON. To count them again for each turn would take as long as all
     /// turns together.
     said_bytes: usize,
     /// The same before the turn that is read.
@@ -79,13 +79,13 @@ struct First {
     hash: ChainHash,
 }
 
-/// What is new in a turn, as far as that is recorded.
+/// New records of a turn.
 pub(super) struct ReadTurn {
     pub(super) number: u32,
     /// The new updates of each process that worked on it, in order: from the process on that had the last update before
     /// them, even if there is no other update of that process.
     pub(super) runs: Vec<ReadRun>,
-    /// Whether it is the last one.
+    /// Set for the last one.
     pub(super) is_last: bool,
     /// How it ended, once it has.
     pub(super) ending: Option<TurnEnding>,
@@ -96,7 +96,7 @@ pub(super) struct ReadTurn {
 pub struct TurnEnding {
     /// The outcome.
     pub outcome: Outcome,
-    /// How the process ended that ran the turn; `None` if that process goes on, such as a gateway.
+    /// How the process ended that ran the turn; `None` if that process continues, such as a gateway.
     pub process: Option<ProcessEnd>,
 }
 
@@ -135,7 +135,7 @@ impl RecordReader {
         }
     }
 
-    /// Begins before one of the latest turns, where there is one that can be read without those before it; else at the
+    /// Begins before one of the latest turns, if there is one that can be read without those before it; else at the
     /// beginning.
     ///
     /// # Errors
@@ -204,7 +204,7 @@ impl RecordReader {
         self.said_before
     }
 
-    /// Begins anew where the session is not the one that it was.
+    /// Begins again if the session is not the one that it was.
     fn is_same(&mut self, entry: Option<&Entry>) -> bool {
         let Some(expected) = self.expected.take() else {
             return true;
@@ -216,7 +216,7 @@ impl RecordReader {
         is_same
     }
 
-    /// Returns the next turn; once all were read, what was recorded since of the last one. `None` where there is no turn.
+    /// Returns the next turn; once all were read, what was recorded since of the last one. `None` if there is no turn.
     ///
     /// # Errors
     /// When the records cannot be read.

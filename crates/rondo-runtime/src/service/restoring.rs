@@ -31,7 +31,7 @@ impl SessionHandle {
         }
         let cells = Cells::read(self.store(), self.id())?;
         if cells.left_out > 0 {
-            let note = format!("{} cells are too many to be looked at", cells.left_out);
+            let note = format!("{} cells are too many to check", cells.left_out);
             self.entry.service.runtime.notices().note(&note);
         }
         let lent = self.python();
@@ -56,7 +56,7 @@ impl SessionHandle {
     /// When no live session is lent, it cannot be started, or the session cannot be taken.
     ///
     /// # Cancel safety
-    /// Not cancel safe: the cell that runs goes on, and how far they came is not recorded.
+    /// Not cancel safe: the cell that runs continues, and how far they came is not recorded.
     pub async fn repeat_cells(
         &self,
         cells: &[KeptCell],
@@ -102,7 +102,7 @@ impl SessionHandle {
         Ok(done)
     }
 
-    /// Notes which cells are in the interpreter now.
+    /// Records which cells are in the interpreter now.
     fn note_repeated(&self, lent: &LentPython, cells: &[KeptCell], done: &Restoration) {
         lent.sync();
         let mut presence = lent.presence();

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 pub const RING_BYTES_MAX: usize = 8 << 20;
 /// The bound on the updates that are held of all sessions of a service, in bytes of their text.
 pub const RINGS_BYTES_MAX: usize = 64 << 20;
-/// What is left where there was more: room is made for many updates at once, since that looks at all sessions.
+/// Bytes that are left after making room: it is made for many updates at once, since that visits all sessions.
 const RINGS_BYTES_LEFT: usize = RINGS_BYTES_MAX / 8 * 7;
-/// What an update takes beside its text, in bytes: itself, its place, and the ids in it.
+/// Bytes of an update beside its text: itself, its place, and the ids in it.
 const UPDATE_BYTES: usize = 512;
 /// The bound on an update that others are joined to, in bytes: room is made by whole updates.
 const JOINED_BYTES_MAX: usize = 64 << 10;
@@ -50,9 +50,9 @@ pub(super) struct Ring {
     held: Arc<Held>,
     /// Bytes of live output that is in no record, among all updates so far.
     live_bytes: u64,
-    /// The records that there were when the session was let go of here; none while it is worked on.
+    /// The records that there were when the session was released here; none while it is worked on.
     until: Option<Seq>,
-    /// Whether an update that is held is in the records: others are at the place of the one before them.
+    /// Set if a held update is in the records: others are at the place of the one before them.
     has_recorded: bool,
     /// The place after the last update that was read from the records of other processes, while those are followed.
     recorded: Option<Place>,
@@ -68,10 +68,10 @@ pub(super) struct Ring {
 struct HeldUpdate {
     /// The place after it.
     place: Place,
-    /// None where it was too large: then it is only known that it was there.
+    /// None if it was too large: then it is only known that it was there.
     body: Option<Arc<UpdateBody>>,
     bytes: usize,
-    /// Bytes of its text where it is not held.
+    /// Bytes of its text if it is not held.
     left_out: u64,
     /// How many of its bytes are live output.
     own_live_bytes: u64,
@@ -79,7 +79,7 @@ struct HeldUpdate {
     live_bytes: u64,
 }
 
-/// Where a ring begins. As long as it is the same, what is held follows on what was there when it was seen.
+/// Beginning of a ring. As long as it is unchanged, the held updates follow those that were there when it was seen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RingStart {
     /// The place before the first update that is held.
@@ -87,7 +87,7 @@ pub(super) struct RingStart {
     forgotten: u64,
 }
 
-/// Where a listener stands in a ring.
+/// Position of a listener in a ring.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Stand {
     /// The number of the update that comes next.
@@ -96,7 +96,7 @@ pub(super) struct Stand {
     pub(super) live_bytes: u64,
 }
 
-/// What comes next in a ring.
+/// Next item of a ring.
 pub(super) enum Next {
     /// An update, and the place before and after it.
     Update(Place, Place, Arc<UpdateBody>),
@@ -111,13 +111,13 @@ pub(super) enum Next {
 /// An update that was too large to be held.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct TooLarge {
-    /// Its number.
+    /// Number of the update.
     pub(super) number: u64,
     /// The place after it.
     pub(super) place: Place,
     /// Bytes of its text.
     pub(super) bytes: u64,
-    /// Whether it is live output, which no record holds.
+    /// Set for live output, which no record holds.
     pub(super) is_live: bool,
 }
 
@@ -139,8 +139,8 @@ impl Ring {
         }
     }
 
-    /// Says that the session is worked on here from now on, with so many records. Where others worked on it
-    /// since, what is held is not what came before.
+    /// Takes the session over, with so many records. If other processes worked on it
+    /// since, the updates held are not the ones before these records.
     pub(super) fn take(&mut self, at: Seq) {
         if self.until.take() != Some(at) || self.is_ahead() {
             self.forget();
@@ -155,7 +155,7 @@ impl Ring {
         }
     }
 
-    /// Says that the session is let go of here, with so many records.
+    /// Releases the session, with so many records.
     pub(super) fn release(&mut self, at: Seq) {
         self.until = Some(at);
     }
@@ -165,7 +165,7 @@ impl Ring {
         self.until.is_none()
     }
 
-    /// Returns whether the session is not worked on here, and everything up to a record was told.
+    /// Returns whether the session is not worked on here, and everything up to a record was sent.
     pub(super) fn is_released_at(&self, at: Seq) -> bool {
         self.until == Some(at)
     }
@@ -181,8 +181,8 @@ impl Ring {
         true
     }
 
-    /// Holds what other processes recorded from one record to another, if what was told ends at the first of them, and if
-    /// nothing that was told before it was recorded is lost.
+    /// Holds what other processes recorded from one record to another, if the sent updates end at the first of them,
+    /// and if nothing that was sent before it was recorded is lost.
     pub(super) fn follow(&mut self, from: Seq, to: Seq, updates: Vec<(Place, UpdateBody)>) -> bool {
         if !self.is_released_at(from) {
             return false;
@@ -191,7 +191,7 @@ impl Ring {
         let is_passed = updates.last().is_some_and(|(last, _)| *last > told);
         if self.is_ahead() && is_passed {
             let mut of_run = updates.iter().filter(|it| it.0.is_same_run(told));
-            // Otherwise the process that told it is gone, and another one went on from the records.
+            // Otherwise the process that told it is gone, and another one continued from the records.
             if !of_run.any(|(place, _)| *place >= told) {
                 return false;
             }
@@ -211,7 +211,7 @@ impl Ring {
         true
     }
 
-    /// Returns whether something of another process was told that was in no record yet.
+    /// Returns whether an update of another process was sent that was in no record yet.
     fn is_ahead(&self) -> bool {
         self.recorded.is_some_and(|it| it < self.end())
     }
@@ -229,7 +229,7 @@ impl Ring {
         true
     }
 
-    /// Holds one more, and lets go of the oldest where there is too much. One that is too large by itself is not held:
+    /// Holds one more, and lets go of the oldest if there is too much. One that is too large by itself is not held:
     /// who comes to it reads the records, or misses it.
     pub(super) fn push(&mut self, place: Place, body: UpdateBody) {
         if !self.join(place, &body) {
@@ -300,7 +300,7 @@ impl Ring {
     /// Lets go of the oldest updates, in the way of the ring's own bound, so that others have room. Returns how many
     /// bytes that gave.
     pub(super) fn make_room(&mut self, least: usize) -> usize {
-        // What was told of a turn that runs may be in no record yet: where that ends is kept.
+        // Updates of a running turn may be in no record yet: where they end is kept.
         let kept = usize::from(self.until.is_none());
         let mut gone = 0;
         while gone < least && self.updates.len() > kept {
@@ -325,7 +325,7 @@ impl Ring {
         while !self.updates.is_empty() {
             self.drop_first();
         }
-        // Whoever stood at its end does not stand at what comes next.
+        // A listener at its end is not at the beginning of what comes next.
         self.first += 1;
         self.has_recorded = false;
         self.recorded = None;
@@ -347,7 +347,7 @@ impl Ring {
         self.updates.is_empty()
     }
 
-    /// Where what is held begins.
+    /// Beginning of the held updates.
     pub(super) fn start(&self) -> RingStart {
         RingStart {
             place: self.start,

@@ -18,7 +18,7 @@ pub(super) struct Running {
     pub(super) run: Run,
     /// The key of the message that begins the turn, while its model is connected.
     pub(super) message: Option<String>,
-    /// Whether it is to be stopped as soon as it has begun.
+    /// Set if it must be stopped as soon as it has begun.
     pub(super) is_cancelled: bool,
     state: State,
 }
@@ -49,14 +49,14 @@ pub(super) struct TurnUpdates {
 struct RunProgress {
     /// The turn's number, and the number of processes that worked on it before.
     number: (u32, u32),
-    /// The message that begins the turn, until it is told.
+    /// The message that begins the turn, until it is sent to listeners.
     asked: Option<Arc<Message>>,
     progress: Option<Progress>,
     /// How many steering messages the turn said that the actor was not told of.
     steered: u32,
 }
 
-/// What a run has come to.
+/// Next step of a run.
 pub(super) enum Step {
     /// The question about the folder is answered, or is not waited for any more.
     FolderAsked(Option<Box<(Answer, Mail)>>),

@@ -14,36 +14,36 @@ use tokio::task::{JoinHandle, spawn_blocking};
 /// Listens to a session. It costs the session nothing: one that never reads holds a place, and reads the records
 /// when it comes back.
 ///
-/// All listeners are told the same, up to how deltas are cut. What happens in other processes is told once it is
+/// All listeners are told the same, up to how deltas are cut. Events of other processes are told once they are
 /// recorded, with whole replies.
 pub struct Subscription {
     entry: Arc<Entry>,
     changes: watch::Receiver<u64>,
-    /// Where it stands by the records.
+    /// Its position in the records.
     place: Place,
-    /// Bytes of live output before where it stands.
+    /// Bytes of live output before its place.
     live_bytes: u64,
-    /// Where it stands among what the service holds; none while it reads the records.
+    /// Its position among the held updates; `None` while it reads the records.
     stand: Option<Stand>,
-    /// What came since this number, and is in no record, is told.
+    /// Number from which it receives updates that are in no record.
     since: u64,
     /// Updates that were read and not returned yet.
     read: VecDeque<(Place, UpdateBody)>,
     /// Reads the records; none while it is told what the service holds.
     records: Option<RecordReader>,
-    /// A turn that is being read, and where the ring began before: whoever stops waiting for it comes back to it.
+    /// A turn that is being read, and where the ring began before: a caller that stops waiting for it comes back to it.
     reading: Option<Reading>,
     /// The last place of what was read.
     read_to: Place,
-    /// Whether all records were read, with the state of the ring that was seen before.
+    /// Set once all records were read, with the state of the ring that was seen before.
     has_read_all: Option<RingStart>,
     /// The number of an update that was too large to be held, and was looked for in the records.
     looked_for: Option<u64>,
-    /// Whether nothing was left when it looked last: until something changes, it need not look again.
+    /// Set if nothing was left at the last look: until something changes, it need not look again.
     was_at_end: bool,
-    /// Whether it is told only of the latest turns.
+    /// Set if it follows only the latest turns.
     is_of_latest: bool,
-    /// The turns before them that it is not told of.
+    /// The turns before them that it does not receive.
     passed: u32,
     /// The number of the turn that ended last of those that it read, and how that ended.
     ending: Option<(u32, TurnEnding)>,
@@ -58,7 +58,7 @@ impl Subscription {
         let mut ring = entry.ring();
         let stand = mine.and_then(|it| ring.stand_at(it));
         let since = ring.next_number();
-        // What is written from here on is missed where it is not told.
+        // Output from here on is missed if it is not told.
         let live_bytes = stand.map_or(ring.all_live_bytes(), |it| it.live_bytes);
         drop(ring);
         Self {
@@ -101,7 +101,7 @@ impl Subscription {
         subscription
     }
 
-    /// Returns how many turns it passed over at its beginning, once it was told something.
+    /// Returns how many turns it skipped at its beginning, once it received something.
     #[must_use]
     pub fn turns_passed(&self) -> u32 {
         self.passed
@@ -167,13 +167,13 @@ impl Subscription {
     /// As [`next`](Self::next).
     ///
     /// # Cancel safety
-    /// Cancel safe: it stands somewhere on the way.
+    /// Cancel safe: it stays at some place on the way.
     pub async fn skip(&mut self) -> Result<()> {
         while self.next_told().await?.is_some() {}
         Ok(())
     }
 
-    /// Returns the next update; `None` where it has to be waited for.
+    /// Returns the next update; `None` if it has to be waited for.
     async fn next_told(&mut self) -> Result<Option<Update>> {
         self.was_at_end = false;
         loop {
@@ -181,7 +181,7 @@ impl Subscription {
                 self.place = place;
                 return Ok(Some(self.update(body)));
             }
-            // What changes from here on is looked at again, but for what was read already.
+            // Changes from here on are looked at again, but for those that were read already.
             if self.has_read_all.is_none() && self.reading.is_none() {
                 self.changes.borrow_and_update();
             }
@@ -207,7 +207,7 @@ impl Subscription {
         }
     }
 
-    /// Returns what comes next of what the service holds.
+    /// Returns the next of the updates that the service holds.
     fn next_held(&mut self, mut stand: Stand) -> Step {
         let next = self.entry.ring().next(&mut stand);
         match next {
@@ -215,7 +215,7 @@ impl Subscription {
                 self.stand = Some(stand);
                 self.since = stand.next;
                 self.live_bytes = stand.live_bytes;
-                // What has a place was read already where the records were ahead of what is held.
+                // An update with a place was read already if the records were ahead of the updates held.
                 if before < place && place <= self.place {
                     return Step::Again;
                 }
@@ -250,7 +250,7 @@ impl Subscription {
         })
     }
 
-    /// Reads the records, until the listener stands where the service holds what comes next.
+    /// Reads the records, until the listener is where the service holds what comes next.
     async fn catch_up(&mut self) -> Result<Step> {
         let Some(start) = self.has_read_all.take() else {
             let (start, turn) = self.read_turn().await?;
@@ -299,7 +299,7 @@ impl Subscription {
             Some(reader) => Some(reader),
             None => {
                 self.read_to = Place::default();
-                // Before it was told anything, where it begins depends on the records.
+                // Before it received anything, where it begins depends on the records.
                 let is_near_end = self.is_of_latest && self.place == Place::default();
                 (!is_near_end).then(|| self.new_reader())
             }
@@ -318,7 +318,7 @@ impl Subscription {
         })
     }
 
-    /// Reads from the turn on that the listener has come to, where that is known, or from the first one.
+    /// Reads from the turn on that the listener has come to, if that is known, or from the first one.
     fn new_reader(&self) -> RecordReader {
         let (store, session) = (self.entry.store().clone(), self.entry.id().clone());
         let checkpoints = &self.entry.service.checkpoints;
@@ -328,7 +328,7 @@ impl Subscription {
         }
     }
 
-    /// Takes what is new in a turn that was read.
+    /// Takes the new events of a turn that was read.
     fn take(&mut self, turn: ReadTurn) {
         if turn.number > self.place.turn {
             self.reset_beyond_read();
@@ -345,7 +345,7 @@ impl Subscription {
         }
     }
 
-    /// Takes what is new in a run, and returns the place after it.
+    /// Takes the new events of a run, and returns the place after it.
     fn take_run(&mut self, run: ReadRun, place: Place, is_last: bool) -> Place {
         let (begins, end) = (run.beginning, run.end());
         let earlier = std::mem::replace(&mut self.read_to, end);
@@ -375,12 +375,12 @@ impl Subscription {
         last
     }
 
-    /// The place after what was told and what is to be told.
+    /// The place after the updates that were sent and those that follow.
     fn last_place(&self) -> Place {
         self.read.back().map_or(self.place, |it| it.0)
     }
 
-    /// Where a later turn follows, what was told beyond the records is lost.
+    /// If a later turn follows, updates that went beyond the records are lost.
     fn reset_beyond_read(&mut self) {
         let place = self.last_place();
         if place > self.read_to {
@@ -393,7 +393,7 @@ impl Subscription {
         place
     }
 
-    /// All is read and told: goes on with what the service holds, or waits. `seen` is where that began before
+    /// All is read and told: continues with what the service holds, or waits. `seen` is where that began before
     /// the records were read.
     fn join(&mut self, seen: RingStart) -> Step {
         let entry = Arc::clone(&self.entry);
@@ -403,7 +403,7 @@ impl Subscription {
         }
         let start = seen.place;
         let is_covered = ring.covers(self.place);
-        // It was told what is in no record yet, and what followed is not held any more.
+        // It received updates that are in no record yet, and what followed is not held any more.
         let is_evicted = !ring.is_empty() && self.place.is_same_run(start) && self.place < start;
         let is_beyond = self.place > self.read_to;
         if is_beyond && !is_covered && !is_evicted {
@@ -412,7 +412,7 @@ impl Subscription {
             return Step::Again;
         }
         let stand = ring.stand_after(self.place, self.since);
-        // What was written since it stood somewhere and is not told from here on, be it held still.
+        // Text that was written since it stood somewhere and is not told from here on, even if it is still held.
         let live = stand.live_bytes.saturating_sub(self.live_bytes);
         if ring.is_empty() {
             self.live_bytes += live;
@@ -432,7 +432,7 @@ impl Subscription {
         // The records may be ahead of what is held: then it misses nothing of them.
         let missed = match self.place >= start || start.is_beginning() {
             true => live,
-            // What it misses is in no record yet, and not held any more.
+            // The missing part is in no record yet, and not held any more.
             false => live + start.offset.saturating_sub(self.place.offset).max(1),
         };
         if !is_covered {
@@ -476,7 +476,7 @@ impl Drop for Subscription {
 
 /// A turn that is being read, on a thread that may wait for the disk.
 struct Reading {
-    /// Where the ring began before.
+    /// Previous beginning of the ring.
     start: RingStart,
     read: JoinHandle<Result<(RecordReader, Option<ReadTurn>)>>,
 }

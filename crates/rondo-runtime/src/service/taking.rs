@@ -34,24 +34,22 @@ pub(super) fn open_turn(session: &Session, asks_again: bool) -> Option<(TurnId, 
     Some((cut_off.turn(), questions))
 }
 
-/// Has the settings say whether the session is kept.
+/// Lets the settings decide whether the session is kept.
 ///
 /// # Errors
 /// When they say that nothing is kept, and the session is.
 fn keeps(entry: &Entry, settings: &mut Settings) -> Result<()> {
     let is_in_memory = entry.store().is_in_memory();
     if settings.values.ephemeral == Some(true) && !is_in_memory {
-        let message =
-            "the settings of its directory keep nothing (`ephemeral`), and the session is kept";
-        let hint =
-            "take the setting `ephemeral` away, or have the host begin the session in memory";
+        let message = "the settings of its directory are `ephemeral`, but the session is recorded";
+        let hint = "remove the setting `ephemeral`, or have the host start the session in memory";
         return Err(SetupError::new(SetupErrorKind::Config, message).hint(hint));
     }
     settings.values.ephemeral = Some(is_in_memory);
     Ok(())
 }
 
-/// Returns what is in force in a session for its next turn.
+/// Returns the settings in force in a session for its next turn.
 ///
 /// # Errors
 /// When its settings make no sense, or the session cannot be read.
@@ -112,7 +110,7 @@ fn given(entry: &Entry) -> Result<Option<Settings>> {
         .transpose()
 }
 
-/// Returns what is in force in a session of which nothing is recorded yet.
+/// Returns the settings in force in a session without any record yet.
 fn of_new(entry: &Entry) -> Result<Settings> {
     let mut settings = entry
         .service

@@ -62,7 +62,7 @@ mod other {
     pub(crate) struct Changes;
 
     impl Changes {
-        /// Tells that there is none.
+        /// Returns an error, as there is no watch.
         ///
         /// # Errors
         /// Always.
@@ -70,7 +70,7 @@ mod other {
             Err(io::ErrorKind::Unsupported.into())
         }
 
-        /// Waits for ever.
+        /// Waits forever.
         ///
         /// # Errors
         /// None.

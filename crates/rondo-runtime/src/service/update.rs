@@ -13,14 +13,14 @@ use std::sync::Arc;
 /// One thing that happened in a session, and the cursor after it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Update {
-    /// Where a listener goes on that has seen this.
+    /// Cursor after this update.
     pub cursor: Cursor,
-    /// What happened.
+    /// Content of the update.
     #[serde(flatten)]
     pub body: UpdateBody,
 }
 
-/// What happened in a session.
+/// Content of an update of a session.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(tag = "update", rename_all = "snake_case")]
 pub enum UpdateBody {
@@ -28,7 +28,7 @@ pub enum UpdateBody {
     Asked {
         /// The turn.
         turn: TurnId,
-        /// What is said, without secrets. It is the turn's own, which has it as long as it runs.
+        /// The message, without secrets. It is the turn's own, which has it as long as it runs.
         message: Arc<Message>,
     },
     /// An event of a turn. Its `seq` counts the deltas as this listener received them.
@@ -41,7 +41,7 @@ pub enum UpdateBody {
         /// The event.
         event: SessionEvent,
     },
-    /// What happens with a person's own cell. It is in no record as it is told here: only listeners that are
+    /// Event of a person's own cell. It is in no record in this form: only listeners that are
     /// subscribed at the time receive it.
     Cell {
         /// The event.
@@ -51,9 +51,9 @@ pub enum UpdateBody {
     /// The session could not be taken, or its turn not begun. Messages wait until the session is looked at again,
     /// such as with the next one.
     Failed {
-        /// What failed.
+        /// Description of the failure.
         message: String,
-        /// What to do about it.
+        /// Suggestion for the user.
         #[serde(skip_serializing_if = "Option::is_none")]
         hint: Option<String>,
     },
@@ -62,8 +62,8 @@ pub enum UpdateBody {
         /// How much it missed, in bytes; at least so much.
         bytes: u64,
     },
-    /// What the listener was told after this update's cursor was lost with the process that told it, such as the
-    /// half of a reply. What came in its place follows.
+    /// Updates after this cursor were lost with the process that sent them, such as the
+    /// half of a reply. Their replacements follow.
     Reset,
 }
 
@@ -81,7 +81,7 @@ pub(super) fn json_bytes(value: &impl Serialize) -> usize {
         }
     }
     let mut count = Count(0);
-    // What cannot be written as JSON is counted as far as it could.
+    // An update that cannot be written as JSON is counted as far as it could.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }
@@ -141,7 +141,7 @@ impl UpdateBody {
         matches!(self, Self::Turn { event } if is_left_out(&event.body))
     }
 
-    /// Returns it without the beginning of its text, where it is a delta; none of it where that is all.
+    /// Returns it without the beginning of its text, if it is a delta; none of it if that is all.
     pub(super) fn after(mut self, bytes: u64) -> Option<Self> {
         if let Self::Turn { event } = &mut self
             && let EventBody::TextDelta { text } | EventBody::ReasoningDelta { text } =

@@ -16,7 +16,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::sleep;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-/// The time between two looks whether the journal changed at least; where the system tells of no changes, how often it
+/// The time between two looks whether the journal changed at least; if the system tells of no changes, how often it
 /// is looked.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// After this time, what could not be done is tried again.
@@ -43,7 +43,7 @@ pub(super) fn start(shared: &Arc<Shared>) -> DropGuard {
 
 struct Watcher {
     shared: Weak<Shared>,
-    /// Told where this process has something to look after.
+    /// Told if this process has something to look after.
     again: Arc<Notify>,
     /// The journal's version that was seen last.
     version: u64,
@@ -55,7 +55,7 @@ struct Watcher {
 pub(crate) enum News {
     /// The system tells.
     Told(Changes),
-    /// Nobody tells.
+    /// No notifications.
     None,
     /// There is nothing to tell: the journal is in memory.
     Never,
@@ -111,7 +111,7 @@ impl Watcher {
         }
     }
 
-    /// Looks, and returns how long it may take until something is to be done that no change tells of.
+    /// Looks, and returns the time until there is work that no change announces.
     async fn look(&mut self, shared: Arc<Shared>, is_news: bool) -> Option<Duration> {
         let entries = shared.in_use();
         let now = Clock::system().now();
@@ -175,13 +175,13 @@ async fn waiting(shared: &Shared) -> (HashSet<SessionId>, bool) {
     (all, is_whole)
 }
 
-/// Stops trying again where nothing waits any more: another process has carried it out.
+/// Stops trying again if nothing waits any more: another process has carried it out.
 fn forget_retries(entries: &[Arc<Entry>], waiting: &HashSet<SessionId>) {
     let done = entries.iter().filter(|it| !waiting.contains(&it.id));
     done.for_each(|it| it.work().retry = false);
 }
 
-/// Has actors look at what others submitted.
+/// Makes actors look at what others submitted.
 async fn see_mail(entries: &[Arc<Entry>], waiting: &HashSet<SessionId>, is_retry: bool) {
     for entry in entries.iter().filter(|it| waiting.contains(&it.id)) {
         let is_tried_again = is_retry && entry.work().retry;

@@ -13,7 +13,7 @@ use std::time::Duration;
 const CELLS_MAX: usize = 10_000;
 /// Their code together, in bytes.
 const CODE_BYTES_MAX: usize = 64 << 20;
-/// The kinds of records that tell of cells.
+/// The kinds of records about cells.
 const KINDS: [&str; 5] = [
     "cell_started",
     "cell_finished",
@@ -27,7 +27,7 @@ const KINDS: [&str; 5] = [
 pub struct KeptCell {
     /// The place of its beginning.
     pub seq: Seq,
-    /// What it was, and how it ended.
+    /// Cell, and its ending.
     pub cell: RecordedCell,
 }
 
@@ -36,7 +36,7 @@ pub struct KeptCell {
 pub struct Cells {
     /// The cells, numbered from 1.
     pub kept: Vec<KeptCell>,
-    /// What ran up to here, ran in an interpreter that was lost since.
+    /// Cells up to here ran in an interpreter that was lost since.
     pub lost_at: Seq,
     /// How many more there were than are looked at.
     pub left_out: u32,
@@ -131,7 +131,7 @@ impl Cells {
             return;
         };
         let not_run = match outcome {
-            // That is what the model was told; it is unknown.
+            // The model read this; it is unknown.
             ToolOutcome::Error(error) if error.code == ToolErrorCode::InDoubt => return,
             ToolOutcome::Error(error) => error.message.clone(),
             ToolOutcome::Ok(_) => String::new(),

@@ -26,9 +26,9 @@ const ANSWERED: &str = "answered";
 
 /// A session that this process owns: a new one, or one that it continues.
 pub struct Conversation {
-    /// Its id.
+    /// Id of the session.
     pub session: SessionId,
-    /// Where its turns are recorded.
+    /// Journal of its turns.
     pub journal: Arc<Watched>,
     /// The messages of all turns, without those of an interrupted last turn.
     pub history: Transcript,
@@ -38,11 +38,11 @@ pub struct Conversation {
     with_open_turn: Transcript,
     /// The number of its latest turn; 0 before the first.
     pub turns: u32,
-    /// Whether records after the last one were lost.
+    /// Set if records after the last one were lost.
     lost_end: bool,
     /// The latest turn, if it was interrupted.
     pub cut_off: Option<Arc<CutOff>>,
-    /// Whether that turn was imported and the user has not yet agreed to resume it.
+    /// Set if that turn was imported and the user has not yet agreed to resume it.
     pub needs_consent: bool,
     /// Its to-do list.
     pub todo: TodoList,
@@ -51,27 +51,27 @@ pub struct Conversation {
     pub(crate) answers: Vec<(Answer, Option<MailId>)>,
     /// What the user allowed for the rest of the session.
     pub grants: Grants,
-    /// Whether it holds text from outside.
+    /// Mark of text from outside.
     pub(crate) outside_text: OutsideText,
-    /// What it asked about its folder and nobody answered, when it was taken.
+    /// Open question about its folder, when it was taken.
     pub(crate) folder_question: Option<Question>,
 }
 
 /// A turn that was interrupted.
 pub struct CutOff {
-    /// Its records.
+    /// Records of the turn.
     pub records: Vec<Record>,
-    /// Its profile.
+    /// Profile of the turn.
     pub profile: Profile,
     /// Its models as `provider/model`, in order; never empty.
     pub models: Vec<String>,
     /// Their addresses, in the same order, as far as recorded; empty for a model that ran in the process.
     pub addresses: Vec<String>,
-    /// Whether its records were imported.
+    /// Set if its records were imported.
     pub is_imported: bool,
-    /// What it waits for, where it is parked.
+    /// Open questions, if it is parked.
     pub questions: Vec<Question>,
-    /// Whether it was ever parked, be it that a process has worked on it since.
+    /// Set if it was ever parked, even if a process has run it since.
     pub was_parked: bool,
 }
 
@@ -274,12 +274,12 @@ pub fn note_lost_end(info: &SessionInfo, notices: &dyn Notices) {
 
 fn note_lost(session: &SessionId, notices: &dyn Notices) {
     notices.note(&format!(
-        "the end of session `{session}` is missing: it goes on from its last record that is there, and what was done after that is not known"
+        "the end of session `{session}` is missing: it continues from its last remaining record, and what was done after that is not known"
     ));
 }
 
-/// Returns what the user allowed in a session: nothing where its records came from a file, whose author may have written
-/// anything, and in a fork only what was allowed there.
+/// Returns the permissions of the user in a session: none if its records came from a file, whose author may have
+/// written anything, and in a fork only those that were given there.
 pub(crate) fn grants(store: &Store, info: &SessionInfo, history: &History) -> Result<Grants> {
     if info.imported {
         return Ok(Grants::default());

@@ -49,7 +49,7 @@ pub fn open_to_repair(settings: &Settings) -> Result<(Store, Option<Salvaged>)> 
     }
     let salvaged = Journal::salvage(&dir, Options::default()).map_err(|error| {
         let what = format!(
-            "failed to save what is in the journal in `{}`",
+            "failed to save the content of the journal in `{}`",
             dir.display()
         );
         opening_failed(error).context(what)

@@ -58,7 +58,7 @@ impl FromStr for StepPlace {
 pub struct Fork {
     /// Its own id.
     pub session: SessionId,
-    /// Whether it ends within a turn.
+    /// Set if it ends within a turn.
     pub is_open: bool,
 }
 
@@ -85,7 +85,7 @@ pub fn fork_at(store: &Store, of: &SessionId, place: StepPlace) -> Result<Fork> 
     })
 }
 
-/// Returns the record before a session's latest turn, 0 where that is its first record; none without a turn.
+/// Returns the record before a session's latest turn, 0 if that is its first record; none without a turn.
 ///
 /// # Errors
 /// When the records cannot be read.
@@ -100,11 +100,11 @@ pub fn before_latest_turn(store: &Store, of: &SessionId) -> Result<Option<Seq>> 
     Ok(first.map(|first| Seq(first.0.saturating_sub(1))))
 }
 
-/// Where a step is over.
+/// End of a step.
 #[derive(Debug, PartialEq, Eq)]
 struct End {
     seq: Seq,
-    /// Whether its turn is over with it.
+    /// Set if its turn ends with it.
     is_final: bool,
 }
 
@@ -124,7 +124,7 @@ fn end_of_step(store: &Store, session: &SessionId, place: StepPlace) -> Result<E
     })
 }
 
-/// What the records of a turn say of a step's end.
+/// Records about a step's end.
 struct Found {
     turn: TurnId,
     last_step: u32,

@@ -17,7 +17,7 @@ pub struct LastAsked {
     pub models: Vec<String>,
     /// Their addresses, in the same order, as far as recorded; empty for a model that ran in the process.
     pub addresses: Vec<String>,
-    /// Whether the session was imported from a file, whose author is unknown.
+    /// Set if the session was imported from a file, whose author is unknown.
     pub is_imported: bool,
 }
 

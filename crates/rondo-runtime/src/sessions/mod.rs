@@ -57,7 +57,7 @@ pub fn failed(error: StoreError) -> SetupError {
         StoreError::Damaged { session, .. } => (
             SetupErrorKind::Journal,
             Some(format!(
-                "`rondo session fsck {session} --repair` keeps what is sound; other sessions are not touched"
+                "`rondo session fsck {session} --repair` keeps the undamaged records; other sessions are not touched"
             )),
         ),
         StoreError::BadExport { .. } => (SetupErrorKind::Input, None),
@@ -80,7 +80,7 @@ pub fn failed(error: StoreError) -> SetupError {
         StoreError::Malformed(_) => (
             SetupErrorKind::Journal,
             Some(
-                "`rondo session fsck --repair` saves what can be read in a new file, and keeps the old one"
+                "`rondo session fsck --repair` saves the readable part in a new file, and keeps the old one"
                     .to_owned(),
             ),
         ),
@@ -109,7 +109,7 @@ pub fn find(store: &Store, text: &str) -> Result<SessionInfo> {
 }
 
 /// Finds the session that was written last: in this directory, or else in any. Those of scripts are passed over, since
-/// nobody is talked to in them.
+/// they hold no conversation with a user.
 ///
 /// # Errors
 /// When there is none.
@@ -136,7 +136,7 @@ pub fn latest(store: &Store, directory: &Path) -> Result<SessionInfo> {
     );
     Err(none.hint(match is_empty {
         true => "`rondo ask \"...\"` begins one",
-        false => "those that there are were imported, or are of scripts: name one with `--session ID`; `rondo session list` shows them",
+        false => "the existing sessions were imported, or belong to scripts: name one with `--session ID`; `rondo session list` shows them",
     }))
 }
 
@@ -151,13 +151,13 @@ pub(crate) fn find_conversation(store: &Store, text: &str) -> Result<SessionInfo
     };
     let id = &info.id;
     let message =
-        format!("session `{id}` is that of the script `{script}`, in which nobody can be asked");
+        format!("session `{id}` belongs to the script `{script}`, and takes no questions");
     Err(SetupError::new(SetupErrorKind::Usage, message).hint(format!(
-        "`rondo run --resume={id} {script}` goes on with it; its conversations have sessions of their own, which `rondo session list` shows below it"
+        "`rondo run --resume={id} {script}` continues it; its conversations have sessions of their own, which `rondo session list` shows below it"
     )))
 }
 
-/// Returns the name of the script whose session this is; none where it is no script's.
+/// Returns the name of the script whose session this is; none if it is not a script's.
 ///
 /// # Errors
 /// When its first record cannot be read.
@@ -203,5 +203,5 @@ pub fn own_directory(info: &SessionInfo, here: &Path) -> Result<Option<PathBuf>>
             info.id, info.directory
         ),
     )
-    .hint("name the directory to go on in with `-C DIR`: `-C .` is this one"))
+    .hint("name the directory to continue in with `-C DIR`: `-C .` is this one"))
 }

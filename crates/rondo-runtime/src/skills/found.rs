@@ -17,11 +17,11 @@ const SKILLS_MAX: usize = 500;
 pub struct Skill {
     /// Its name, which is that of its directory.
     pub name: String,
-    /// What it is for, at most 1,024 characters.
+    /// Purpose of the skill, at most 1,024 characters.
     pub description: String,
     /// Whose it is.
     pub source: SkillSource,
-    /// Whether the model may use it by itself; `disable-model-invocation: true` says that it may not.
+    /// Set if the model may use it by itself; `disable-model-invocation: true` forbids that.
     pub is_for_model: bool,
     place: SkillPlace,
 }
@@ -29,9 +29,9 @@ pub struct Skill {
 /// A skill that cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RefusedSkill {
-    /// Its file.
+    /// File of the skill.
     pub file: PathBuf,
-    /// Why.
+    /// Problem with the file.
     pub problem: String,
 }
 
@@ -93,7 +93,7 @@ impl Skills {
         self.usable.iter().filter(|skill| skill.is_for_model)
     }
 
-    /// Returns what the system prompt lists.
+    /// Returns the skills that the system prompt lists.
     pub(crate) fn listed(&self) -> Vec<ListedSkill> {
         let listed = self.for_model().map(|skill| ListedSkill {
             name: skill.name.clone(),
@@ -120,7 +120,7 @@ impl Skill {
     /// Reads its text, at most 500 lines and 20,000 bytes, and the names of the files beside it.
     ///
     /// # Errors
-    /// When its file is gone, or is no skill any more.
+    /// When its file is gone, or is not a skill any more.
     pub fn read(&self) -> Result<SkillText, String> {
         let place = &self.place;
         let file = skill_file(&place.base, &place.below, &self.name)

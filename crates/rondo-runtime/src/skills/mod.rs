@@ -1,7 +1,7 @@
 //! Skills: instructions for particular tasks, in directories with a `SKILL.md`, as agentskills.io defines them.
 //!
 //! The model reads the names and descriptions with the system prompt, and the text of a skill when it calls the tool
-//! `skill`. What a skill says permits nothing: its commands are judged like all others. `allowed-tools` is ignored.
+//! `skill`. The text of a skill permits nothing: its commands are judged like all others. `allowed-tools` is ignored.
 //!
 //! # Layout
 //! - `places`: the directories that are looked into, and whose they are.

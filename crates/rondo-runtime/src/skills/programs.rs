@@ -5,11 +5,11 @@ use rondo_exec::ExecTool;
 use rondo_policy::rules::{AnyOf, Decision, RuleDirs, RuleError, RuleSpec, Rules};
 use std::path::Path;
 
-/// Where the rules come from, for display.
+/// Source of the rules, for display.
 const ORIGIN: &str = "built in";
 /// The id of the rules.
 const ID: &str = "untrusted-skills";
-/// What the model reads where a rule denies a command.
+/// Message to the model if a rule denies a command.
 const MESSAGE: &str = "it names a file of a skill in a folder that is not trusted: read it with `read_file`; \
 its programs run once the user has run `rondo trust`";
 

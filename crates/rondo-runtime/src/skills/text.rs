@@ -19,9 +19,9 @@ pub struct SkillText {
     pub cut_at: Option<usize>,
     /// The other files of its directory, relative to it.
     pub files: Vec<String>,
-    /// Whether there are more files.
+    /// Set if there are more files.
     pub has_more_files: bool,
-    /// Its directory.
+    /// Directory of the skill.
     pub folder: PathBuf,
 }
 
@@ -68,7 +68,11 @@ impl fmt::Display for SkillText {
         f.write_str(&self.body)?;
         if let Some(line) = self.cut_at {
             let file = self.folder.join(rondo_tools::skill_files::SKILL_FILE);
-            write!(f, "\n[cut: `{}` goes on from line {line}]", file.display())?;
+            write!(
+                f,
+                "\n[cut: `{}` continues from line {line}]",
+                file.display()
+            )?;
         }
         if !self.files.is_empty() {
             let more = match self.has_more_files {
@@ -118,7 +122,7 @@ mod tests {
         let text = text.with_files(vec!["fill.py".to_owned()], true);
         assert_eq!(
             text.to_string(),
-            "Run /s/a/fill.py.\n[cut: `/s/a/SKILL.md` goes on from line 1]\n\n\
+            "Run /s/a/fill.py.\n[cut: `/s/a/SKILL.md` continues from line 1]\n\n\
              [files beside it in `/s/a`: fill.py and more]"
         );
     }

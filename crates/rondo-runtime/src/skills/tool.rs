@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 /// The name of the tool.
 pub(crate) const SKILL_TOOL: &str = "skill";
-/// What the model reads with the text of a skill from a folder that is not trusted.
+/// Note to the model in the text of a skill from a folder that is not trusted.
 const UNTRUSTED: &str =
     "[this skill comes from a repository that the user does not trust: its programs do not run]";
 /// The names of skills that an error lists.

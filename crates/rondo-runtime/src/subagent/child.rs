@@ -38,12 +38,12 @@ pub(super) struct Child<'a> {
 struct Ready {
     session: Session,
     turn: Turn,
-    /// Whether another process worked on it before.
+    /// Set if another process ran it before.
     is_resumed: bool,
 }
 
 impl Child<'_> {
-    /// Returns how its turn ended; none where it has not, or there is no such session.
+    /// Returns how its turn ended; none if it has not, or there is no such session.
     ///
     /// # Errors
     /// When its records cannot be read.
@@ -83,10 +83,10 @@ impl Child<'_> {
     /// Runs its turn to the end, from its beginning or from its records, or until it is parked.
     ///
     /// # Errors
-    /// When it cannot begin or go on.
+    /// When it cannot begin or continue.
     ///
     /// # Cancel safety
-    /// As [`Turn::run`]: dropping ends everything at once, and what is recorded can be carried on.
+    /// As [`Turn::run`]: dropping ends everything at once, and what is recorded can be resumed.
     pub(super) async fn run(
         &self,
         task: &Task,
@@ -138,7 +138,7 @@ impl Child<'_> {
                 profile.limits = kept_back(left).applied_to(profile.limits.clone());
                 spec.target.check(&spec.profile, spec.tool_names.len())?;
                 let mut message = Message::user(&task.task);
-                // So that its records say so, too: a person may go on in its session.
+                // So that its records say so, too: a person may continue in its session.
                 message.from_outside = parent
                     .outside_text
                     .as_ref()
@@ -149,7 +149,7 @@ impl Child<'_> {
             Some((_, info)) => {
                 session.take(info)?;
                 session.cut_off()?.ok_or_else(|| {
-                    let message = format!("session `{}` has no turn to carry on", self.id);
+                    let message = format!("session `{}` has no turn to resume", self.id);
                     SetupError::new(SetupErrorKind::NoSession, message)
                 })?
             }
@@ -184,7 +184,7 @@ impl Child<'_> {
         })
     }
 
-    /// Connects the model, or takes its parent's connection where that is the same.
+    /// Connects the model, or takes its parent's connection if that is the same.
     async fn connected(&self, spec: &TurnSpec) -> Result<ConnectedModel> {
         let parent = self.parent;
         if spec.connected_from(&parent.settings) == parent.connected_from {
@@ -242,7 +242,7 @@ fn kept_back(left: Allowance) -> Allowance {
     Allowance { time, ..left }
 }
 
-/// Returns how the latest turn of a child ended, by its records; none where it has not.
+/// Returns how the latest turn of a child ended, by its records; `None` if it has not.
 fn recorded(store: &Store, info: &SessionInfo) -> Result<Option<(Outcome, Seen)>> {
     let history: History = store.history(&info.id).map_err(sessions::failed)?;
     if history.open_turn().is_some() || history.turns() == 0 {

@@ -1,4 +1,4 @@
-//! What a parent reads of its child's end.
+//! End of a child's turn, as its parent reads it.
 
 use super::relay::Seen;
 use rondo_types::{
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 /// Files that the model reads of.
 const FILES_SHOWN_MAX: usize = 50;
 
-/// Returns the outcome of the call that started a child whose turn is over. An answer is a success, also where a limit
+/// Returns the outcome of the call that started a child whose turn is over. An answer is a success, also if a limit
 /// ended the work early, which the result says; what has no answer of a model is a failure.
 pub(super) fn outcome(child: &SessionId, outcome: &Outcome, seen: &Seen) -> ToolOutcome {
     let used = outcome.used();

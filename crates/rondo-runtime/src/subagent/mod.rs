@@ -5,8 +5,8 @@
 //! child that it began. It has its parent's gate, sandbox, secrets and budgets, and no tool that its parent lacks.
 //!
 //! # Layout
-//! - `tool`: the tool; `task`: its arguments; `parent`: what a child has of its parent.
-//! - `child`: begins, resumes and runs a child; `end`: what its parent reads of it.
+//! - `tool`: the tool; `task`: its arguments; `parent`: the parts of its parent that a child uses.
+//! - `child`: begins, resumes and runs a child; `end`: the result for its parent.
 //! - `relay`: its events, as its parent's listeners see them; `asking`: its questions; `narrowed`: fewer tools.
 //!
 //! # Invariants
@@ -31,7 +31,7 @@ mod tool;
 pub(crate) use parent::{Built, ParentTurn, Places, max_depth};
 pub(crate) use tool::{NAME, SubagentTool};
 
-/// How deep subagents may start subagents where no setting says so: not at all.
+/// How deep subagents may start subagents if no setting says so: not at all.
 pub const DEPTH: u32 = 1;
 /// Children of one turn that work at once; others wait.
 pub const AT_ONCE_MAX: usize = 6;

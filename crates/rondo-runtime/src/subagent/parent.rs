@@ -1,4 +1,4 @@
-//! What a child has of the turn that starts it.
+//! State that a child shares with the turn that starts it.
 
 use super::narrowed::Narrowed;
 use super::{AT_ONCE_MAX, NAME};
@@ -21,17 +21,17 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
 use tokio::sync::{Mutex, OwnedMutexGuard, OwnedSemaphorePermit, Semaphore};
 
-/// What the children of a turn have of it. They may be fewer things, never more.
+/// State that a turn shares with its children. They may use less of it, never more.
 pub(crate) struct ParentTurn {
     pub(crate) runtime: Runtime,
     pub(crate) settings: Settings,
-    /// The journal; none where the session is not kept.
+    /// The journal; `None` if the session is not kept.
     pub(crate) store: Option<Store>,
     pub(crate) session: SessionId,
     pub(crate) profile: Arc<Profile>,
     pub(crate) target: ModelTarget,
     pub(crate) fallbacks: Vec<ModelTarget>,
-    /// What the model's connection depends on.
+    /// Settings on which the model's connection depends.
     pub(crate) connected_from: String,
     pub(crate) connected: ConnectedModel,
     pub(crate) approver: Arc<dyn Approver>,
@@ -44,22 +44,22 @@ pub(crate) struct ParentTurn {
     pub(crate) answers: Vec<(Answer, Option<MailId>)>,
     /// The agent files that its children may use.
     pub(crate) agents: Agents,
-    /// How many turns stand above this one.
+    /// How many turns are above this one.
     pub(crate) depth: u32,
     pub(crate) outside_text: Option<OutsideText>,
-    /// What is built after the tools, of which the tool that starts children is one.
+    /// Parts that are built after the tools, of which the tool that starts children is one.
     pub(crate) built: OnceLock<Built>,
     pub(crate) places: Places,
 }
 
-/// What of a turn is built after its tools.
+/// Parts of a turn that are built after its tools.
 pub(crate) struct Built {
     pub(crate) gate: Arc<dyn Gate>,
     /// Its own tools.
     pub(crate) specs: Arc<Vec<ToolSpec>>,
     /// The sandbox that its questions offer.
     pub(crate) offer: Option<SandboxOffer>,
-    /// Where its gate, which judges their calls too, notes those that only look.
+    /// Record, in its gate, which judges their calls too, of read-only calls.
     pub(crate) looking: LookingCalls,
 }
 
@@ -75,7 +75,7 @@ impl Built {
     }
 }
 
-/// Where children work: some at once, and one of those that write.
+/// Permits of children: several at once, and one of those that write.
 pub(crate) struct Places {
     all: Arc<Semaphore>,
     writing: Arc<Mutex<()>>,
@@ -119,9 +119,9 @@ impl Places {
 pub(super) struct ChildTools {
     /// Those that its parent has as its own.
     pub(super) names: Vec<String>,
-    /// What is added to its turn.
+    /// Additions to its turn.
     pub(super) extensions: Extensions,
-    /// Whether any of them may change something.
+    /// Set if any of them may change something.
     pub(super) writes: bool,
 }
 
@@ -190,7 +190,7 @@ impl ParentTurn {
         })
     }
 
-    /// A child's list of what is to be done would hide its parent's.
+    /// A child's to-do list would hide its parent's.
     fn may_pass_on(&self, spec: &ToolSpec) -> bool {
         match spec.name.as_str() {
             todo::NAME => false,
@@ -225,7 +225,7 @@ impl ParentTurn {
         }
     }
 
-    /// Returns the model that an agent file names; none where it names none, or one that cannot be asked here.
+    /// Returns the model that an agent file names; `None` if it names none, or one that cannot be asked here.
     fn model_of(&self, agent: &Agent) -> Option<ModelTarget> {
         let mut settings = self.settings.clone();
         settings.values.model = Some(agent.model.clone()?);

@@ -19,14 +19,14 @@ pub(super) struct Relay {
     pub(super) seen: Seen,
 }
 
-/// What the events of a child's turn tell besides its outcome.
+/// Facts from the events of a child's turn besides its outcome.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Seen {
     /// The files that its calls changed, each once, in the order of the first change.
     pub(super) files: Vec<String>,
-    /// Whether a result held text from outside.
+    /// Set if a result held text from outside.
     pub(super) from_outside: bool,
-    /// Calls that failed because the answer to a question was no, or nobody was there.
+    /// Calls that failed because the answer to a question was no, or there was no user to ask.
     pub(super) denied: usize,
 }
 

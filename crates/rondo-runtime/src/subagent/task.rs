@@ -1,4 +1,4 @@
-//! What a call of the tool asks for.
+//! Arguments of a call of the tool.
 
 use rondo_types::{Allowance, NanoUsd};
 use serde::Deserialize;
@@ -13,7 +13,7 @@ const TOOLS_MAX: usize = 128;
 /// The arguments of a call.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub(super) struct Task {
-    /// What is to be done.
+    /// Task to do.
     pub(super) task: String,
     /// The name of an agent file.
     #[serde(default)]
@@ -25,7 +25,7 @@ pub(super) struct Task {
     budget: Budget,
 }
 
-/// What the child may use, within what is left to its parent.
+/// Budget of the child, within what is left to its parent.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(default)]
 struct Budget {
@@ -39,7 +39,7 @@ impl Task {
     /// Reads the arguments of a call, which fit [`schema`].
     ///
     /// # Errors
-    /// Says what is wrong, for the model.
+    /// When the arguments are invalid, with the reason for the model.
     pub(super) fn read(arguments: &Value) -> Result<Self, String> {
         let mut task = serde_json::from_value::<Self>(arguments.clone())
             .map_err(|err| format!("the arguments cannot be read: {err}"))?;
@@ -60,7 +60,7 @@ impl Task {
         Ok(task)
     }
 
-    /// Returns what of an allowance the child gets.
+    /// Returns the child's part of an allowance.
     pub(super) fn within(&self, left: Allowance) -> Allowance {
         let Budget {
             steps,

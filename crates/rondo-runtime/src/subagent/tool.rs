@@ -13,14 +13,14 @@ use std::sync::Arc;
 /// The name of the tool.
 pub(crate) const NAME: &str = "subagent";
 
-/// What the model reads of it.
+/// Description for the model.
 const DESCRIPTION: &str = "Has another agent do a task within your budget and permissions, and returns its answer. Use \
 it for work whose details you do not need, such as a search through many files. Calls in one reply run at once if their \
 tools only read.";
 
 /// Starts a child with each call.
 pub(crate) struct SubagentTool {
-    /// None where it can only be described, as for a replay.
+    /// None if it can only be described, as for a replay.
     pub(crate) parent: Option<Arc<ParentTurn>>,
 }
 
@@ -64,7 +64,7 @@ impl Tool for SubagentTool {
         let Some(parent) = &self.parent else {
             return Reconciled::Unknown;
         };
-        // The key ends with the call, in which there is no dash where it is one that an engine made.
+        // The key ends with the call, in which there is no dash if it is one that an engine made.
         let call_id = call.idempotency_key.strip_prefix(parent.session.as_str());
         let call_id = call_id.and_then(|it| it.strip_prefix('-'));
         let call_id = call_id.or_else(|| Some(call.idempotency_key.rsplit_once('-')?.1));

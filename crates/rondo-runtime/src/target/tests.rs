@@ -1,4 +1,4 @@
-//! Tests: which model, provider and address settings choose.
+//! Tests: the model, provider and address that settings choose.
 
 use super::*;
 use crate::env::Env;
@@ -295,7 +295,7 @@ async fn a_key_command_that_is_given_up_ends_with_all_that_it_started() {
     let opened = tokio::task::spawn_blocking(move || std::fs::File::open(pipe));
     let mut reader = opened.await.unwrap().unwrap();
     running.abort();
-    // The pipe ends once nobody can write into it.
+    // The pipe ends once it has no writer.
     let read = tokio::task::spawn_blocking(move || std::io::Read::read(&mut reader, &mut [0]));
     assert_eq!(read.await.unwrap().unwrap(), 0);
 }

@@ -10,7 +10,7 @@ const CALLS_MAX: usize = 1_024;
 /// A call that a model asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CallView {
-    /// Its id.
+    /// Id of the call.
     pub id: CallId,
     /// The tool.
     pub tool: String,
@@ -31,7 +31,7 @@ pub enum CallState {
     Running,
     /// It is over.
     Ended {
-        /// Whether it succeeded; a command also by its exit code.
+        /// Set if it succeeded; a command also by its exit code.
         is_ok: bool,
         /// How long it ran.
         took_ms: u64,
@@ -87,7 +87,7 @@ impl Calls {
         }
     }
 
-    /// Notes that a call runs.
+    /// Records that a call runs.
     pub(super) fn start(&mut self, id: &CallId) {
         if let Some(call) = self.get_mut(id) {
             call.state = CallState::Running;
@@ -104,7 +104,7 @@ impl Calls {
     }
 }
 
-/// Returns how a command failed, from its result: the signal that ended it or its exit code, and whether its time was over.
+/// Returns how a command failed, from its result: the signal that ended it or its exit code, and whether its time limit passed.
 /// Absent for one that succeeded, and for results of other calls.
 #[must_use]
 pub fn command_failure(result: &Value) -> Option<String> {

@@ -1,4 +1,4 @@
-//! What stands between the turns of a recorded session: Python cells, questions about its folder, and what a script did.
+//! Items between the turns of a recorded session: Python cells, questions about its folder, and acts of a script.
 
 use super::{Item, TurnView};
 use rondo_core::ports::{CellEnding, RecordBody, ScriptCall};
@@ -87,13 +87,13 @@ fn script_call(call: &ScriptCall, result: &Value) -> String {
     format!("line {line}{branch}: `{}`{told}", call.function)
 }
 
-/// A text stands as it is; an answer of an agent is its text.
+/// A text is shown unchanged; an answer of an agent is its text.
 fn shown_value(value: &Value) -> String {
     let text = value.as_str().or_else(|| value.get("text")?.as_str());
     text.map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// Returns what holds the cells that were run before the first turn, and what a script did.
+/// Returns the turn that holds the cells before the first turn, and the actions of a script.
 pub(super) fn before_turns(at: TimeMs) -> TurnView {
     TurnView::begun(0, "", at)
 }

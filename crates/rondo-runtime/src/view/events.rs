@@ -15,7 +15,7 @@ const TEXT_BYTES_MAX: usize = 1 << 20;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Writing {
     is_reasoning: bool,
-    /// Whether the latest event began it.
+    /// Set if the latest event began it.
     is_new: bool,
 }
 
@@ -25,7 +25,7 @@ impl Fold {
         self.observe(&event.turn, &event.body, event.at)
     }
 
-    /// Takes what happened in a turn, as [`Self::event`] does.
+    /// Takes an event of a turn, as [`Self::event`] does.
     pub fn observe(&mut self, turn: &TurnId, body: &EventBody, at: TimeMs) -> Option<Note> {
         if let Some(writing) = &mut self.writing {
             writing.is_new = false;
@@ -46,14 +46,14 @@ impl Fold {
         note
     }
 
-    /// Returns whether the latest event began a text or reasoning, rather than went on with it.
+    /// Returns whether the latest event began a text or reasoning, rather than continued with it.
     #[must_use]
     pub fn begins_text(&self) -> bool {
         self.writing.is_some_and(|writing| writing.is_new)
     }
 
     fn init(&mut self, id: &TurnId, init: &InitEvent, at: TimeMs) {
-        // A turn that is resumed begins its events anew.
+        // A turn that is resumed begins its events again.
         let is_resumed = self.id.as_ref() == Some(id)
             && self.turn.as_ref().is_some_and(|turn| turn.ending.is_none());
         if !is_resumed {

@@ -13,9 +13,9 @@ const CUT_REPLIES: [&str; 2] = [
 /// Why a turn has no answer, and what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Failure {
-    /// Why.
+    /// Description of the failure.
     pub message: String,
-    /// What to do about it.
+    /// Suggestion for the user.
     pub hint: Option<String>,
 }
 
@@ -41,7 +41,7 @@ impl Failure {
     }
 }
 
-/// Says what a turn did that found nothing; empty for one that found something, or did nothing but ask once.
+/// Describes the work of a turn without an answer; empty for one that has an answer, or made only one request.
 fn work(result: &ResultEvent) -> String {
     if !result.findings.is_empty() || result.steps <= 1 {
         return String::new();
@@ -65,7 +65,7 @@ pub fn stopped_by(reason: StopReason) -> &'static str {
         StopReason::MaxCost => "the limit on money was reached",
         StopReason::BudgetSpent => "a budget is spent",
         StopReason::StepTimeout => "a step took too long",
-        StopReason::Deadline => "the deadline came",
+        StopReason::Deadline => "the deadline passed",
         StopReason::InvalidResponse => "the model's replies could not be used",
         StopReason::NoProgress => "the model went in circles",
         StopReason::Refused => "the model or its provider refused",

@@ -1,4 +1,4 @@
-//! What a turn did, for every front end: steps, texts, calls, tokens, cost and its end. Pure: no I/O, no clock.
+//! View of a turn for every frontend: steps, texts, calls, tokens, cost and its end. Pure: no I/O, no clock.
 //!
 //! # Layout
 //! - `records`: from the records of a session; `events`: from the events of a turn that runs; `calls`: how far calls are.
@@ -40,7 +40,7 @@ pub struct TurnView {
     pub usage: Usage,
     /// Money, if the price of each model is known.
     pub cost_usd: Option<f64>,
-    /// What was said before the first step.
+    /// Messages before the first step.
     pub said: Vec<Item>,
     /// Its steps, in order.
     pub steps: Vec<StepView>,
@@ -49,13 +49,13 @@ pub struct TurnView {
     /// The questions that it waits for: if it is parked, or one was asked as it ran.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub waits_for: Vec<Question>,
-    /// What the user ran in Python before the next turn.
+    /// Cells that the user ran in Python before the next turn.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub cells: Vec<Item>,
-    /// What a script did outside of its conversations.
+    /// Acts of a script outside of its conversations.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub script: Vec<Item>,
-    /// What it may use, if the turn was seen as it ran.
+    /// Limits, if the turn was seen as it ran.
     #[serde(skip)]
     pub limits: Option<Limits>,
     /// Money of the replies whose price is known.
@@ -110,7 +110,7 @@ impl TurnView {
         self.steps.iter().flat_map(StepView::texts)
     }
 
-    /// Returns what the model said in the latest step that has a text.
+    /// Returns the model's text of the latest step that has one.
     #[must_use]
     pub fn last_said(&self) -> String {
         let steps = self.steps.iter().rev();
@@ -137,8 +137,8 @@ impl TurnView {
         )
     }
 
-    /// Returns what the calls found, from an answer that the runtime built: without why the turn stopped, and without what
-    /// the model said before. Empty for an answer of the model.
+    /// Returns the results of the calls, from an answer that the runtime built: without why the turn stopped, and
+    /// without the model's text before. Empty for an answer of the model.
     #[must_use]
     pub fn found(&self) -> &str {
         let built = self.built_answer().unwrap_or_default();
@@ -229,7 +229,7 @@ impl TurnView {
         self.cost_usd = (self.unpriced == 0).then_some(self.known_cost_usd);
     }
 
-    /// Notes that the turn was seen at that time.
+    /// Records the time at which the turn was last seen.
     fn seen(&mut self, at: TimeMs) {
         let took = at.since(self.began_ms).as_millis();
         self.took_ms = self.took_ms.max(u64::try_from(took).unwrap_or(u64::MAX));
@@ -253,7 +253,7 @@ pub struct StepView {
     pub usage: Option<Usage>,
     /// Money, if the price is known.
     pub cost_usd: Option<f64>,
-    /// What happened in it, in order.
+    /// Items of the turn, in order.
     pub items: Vec<Item>,
 }
 
@@ -328,7 +328,7 @@ pub enum Item {
 
 impl Item {
     /// Returns how a call failed: the code of its error, or how its command ended. Absent for one that succeeded, and for
-    /// what is no result.
+    /// what is not a result.
     #[must_use]
     pub fn failure(&self) -> Option<String> {
         let Self::Result { error, text, .. } = self else {
@@ -344,11 +344,11 @@ impl Item {
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct TurnEnding {
-    /// Why.
+    /// Reason of the end.
     pub stop_reason: StopReason,
     /// The answer.
     pub text: String,
-    /// Whether it is less than it could be.
+    /// Set if it is less than it could be.
     pub degraded: bool,
     /// The error that ended the turn, if the turn was seen as it ran. Records have it in a note.
     #[serde(skip)]

@@ -7,7 +7,7 @@ use rondo_types::{CompactionKind, EventBody};
 /// A line about what happens beside the answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
-    /// Whether something went wrong.
+    /// Set if something went wrong.
     pub is_warning: bool,
     /// The line.
     pub text: String,

@@ -10,7 +10,7 @@ impl Fold {
         self.turn().map_or(&[], |turn| &turn.waits_for)
     }
 
-    /// Takes what an event says of questions.
+    /// Takes the questions of an event.
     pub(super) fn of_questions(&mut self, body: &EventBody) {
         match body {
             EventBody::Parked { questions } => self.waits_for(questions),

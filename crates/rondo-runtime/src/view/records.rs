@@ -24,14 +24,14 @@ pub struct Fold {
     pub(super) attempts_max: u32,
     /// Why the latest reply could not be used, until it is known whether the model is asked again.
     pub(super) rejected: Option<String>,
-    /// What the latest event wrote, if it wrote a text.
+    /// Text that the latest event continued, if any.
     pub(super) writing: Option<Writing>,
-    /// Whether only the latest item of a turn is kept.
+    /// Keeps only the latest item of a turn.
     pub(super) is_brief: bool,
 }
 
 impl Fold {
-    /// Goes on with a turn.
+    /// Continues a turn.
     pub(super) fn of(turn: TurnView) -> Self {
         Self {
             turn: Some(turn),
@@ -263,7 +263,7 @@ impl Fold {
             }
             RecordBody::Resumed { downtime_ms } => {
                 let downtime = elapsed(downtime_ms / 1000);
-                format!("the turn goes on after {downtime} in which no process worked on it")
+                format!("the turn continues after {downtime} without a process")
             }
             RecordBody::ToolInDoubt { call_id, .. } => {
                 format!("call {call_id} was running when the turn was cut off")

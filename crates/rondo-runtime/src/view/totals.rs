@@ -3,7 +3,7 @@
 use super::{Fold, Note, TurnView};
 use rondo_types::{TurnEvent, Usage};
 
-/// What the turns of a session used, and its latest turn.
+/// Usage of a session's turns, and its latest turn.
 #[derive(Debug, Default)]
 pub struct Totals {
     /// Tokens of all turns.
@@ -44,7 +44,7 @@ impl Totals {
         self.cost_usd + self.running().map_or(0.0, |turn| turn.known_cost_usd)
     }
 
-    /// Takes what the turns before these used.
+    /// Adds the usage of the turns before these.
     pub fn precede(&mut self, earlier: &Self) {
         self.usage += earlier.usage;
         self.cost_usd += earlier.cost_so_far_usd();
@@ -66,7 +66,7 @@ impl Totals {
         note
     }
 
-    /// Takes a turn that is over, as its records tell it.
+    /// Takes a turn that is over, from its records.
     pub fn recall(&mut self, turn: TurnView) {
         if turn.number == 0 {
             return;

@@ -6,13 +6,13 @@ use serde::Deserialize;
 
 const TABLE: &str = include_str!("../../data/local-models.toml");
 
-/// One model of the catalogue.
+/// One model of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CatalogueModel {
     /// The name behind `local/`.
     pub name: String,
-    /// What it is good for, as half a sentence.
+    /// Strength of the model, as half a sentence.
     pub summary: String,
     /// The repository on the hub, if it is there.
     pub repository: Option<String>,
@@ -25,7 +25,7 @@ pub struct CatalogueModel {
     pub bytes: u64,
     /// The file's SHA-256, in lower-case hexadecimal.
     pub sha256: String,
-    /// The licence, as SPDX writes it.
+    /// The license, as SPDX writes it.
     pub licence: String,
     /// Tokens that a conversation may have here.
     pub context_tokens: u64,
@@ -48,7 +48,7 @@ pub struct IndexParts {
 }
 
 impl IndexParts {
-    /// Returns what to ask the index for, piece by piece.
+    /// Returns the requirements to ask the index for, piece by piece.
     pub fn requirements(&self) -> Vec<String> {
         (1..=self.parts)
             .map(|n| {
@@ -68,7 +68,7 @@ fn main_revision() -> String {
     "main".to_owned()
 }
 
-/// Returns the catalogue; the first model is the default.
+/// Returns the catalog; the first model is the default.
 ///
 /// # Errors
 /// When the table that ships with the binary cannot be read.

@@ -16,9 +16,9 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use tokio::task::{spawn_blocking, yield_now};
 
-/// The hub, where its own variable names no other.
+/// The hub, if its own variable names no other.
 const HUB: &str = "https://huggingface.co";
-/// Names a URL or a directory in which a file of the catalogue's name lies.
+/// Names a URL or a directory in which a file of the catalog's name lies.
 const MIRROR_VARIABLE: &str = "RONDO_MODEL_MIRROR";
 /// Bytes copied at once.
 const READ_BYTES: usize = 1 << 20;
@@ -80,20 +80,20 @@ impl Source {
     }
 }
 
-/// What is known of a file.
+/// Facts about a file.
 struct Wares {
     sources: Vec<Source>,
     bytes: Option<u64>,
     sha256: Option<String>,
 }
 
-/// Returns where the weights lie, after fetching them if they are not here.
+/// Returns the path of the weights, after fetching them if they are not here.
 ///
 /// # Errors
 /// When no source has them, the disk is too small, or nothing may be fetched.
 ///
 /// # Cancel safety
-/// Dropping it stops the download; what came is kept, and the next attempt goes on from there.
+/// Dropping it stops the download; what came is kept, and the next attempt continues from there.
 pub async fn fetch(
     wanted: &Wanted,
     store: &Store,
@@ -270,7 +270,7 @@ impl Job<'_> {
     }
 }
 
-/// The inner error is the network's, after which the download can go on.
+/// The inner error is the network's, after which the download can continue.
 async fn stream(
     transport: &Transport,
     url: &str,
@@ -312,7 +312,9 @@ fn offline(wanted: &Wanted) -> SetupError {
     let name = wanted.name();
     SetupError::new(
         SetupErrorKind::Config,
-        format_args!("the weights of `local/{name}` are not here, and nothing may be fetched"),
+        format_args!(
+            "the weights of `local/{name}` are not downloaded, and downloads are disabled"
+        ),
     )
     .hint(format!(
         "run `rondo models pull {name}` once without `--offline`, or set `RONDO_MODEL_PATH`"
@@ -333,7 +335,7 @@ fn nothing_has(wanted: &Wanted, problems: &[String]) -> SetupError {
         ),
     )
     .hint(
-        "try again, what came is kept; or set `RONDO_MODEL_MIRROR` to a URL or directory that has \
+        "try again (the partial download is kept); or set `RONDO_MODEL_MIRROR` to a URL or directory that has \
          the file, or `RONDO_MODEL_PATH` to a GGUF file; or set a provider's key, such as \
          `OPENAI_API_KEY`",
     )

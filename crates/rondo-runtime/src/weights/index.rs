@@ -19,14 +19,14 @@ use tokio::task::yield_now;
 const READ_BYTES: usize = 1 << 20;
 /// How often pip asks again for what a network broke; by itself it does so five times.
 const RETRIES: &str = "10";
-/// The bound on what is shown of pip's complaints, in characters.
+/// The bound on the shown part of pip's complaints, in characters.
 const COMPLAINT_CHARS_MAX: usize = 400;
 
-/// Appends the pieces that are still missing. What an earlier attempt finished is kept: where each
-/// piece ended stands in a file beside.
+/// Appends the pieces that are still missing. Pieces that an earlier attempt finished are kept: the end of each
+/// piece is in a file beside.
 ///
 /// # Errors
-/// When pip is missing or fails, or a wheel is no archive.
+/// When pip is missing or fails, or a wheel is not an archive.
 ///
 /// # Cancel safety
 /// Dropping it ends pip; whole pieces are kept.

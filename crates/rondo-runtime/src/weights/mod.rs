@@ -1,10 +1,10 @@
-//! The weights of embedded models: the catalogue, the store on disk, and downloads.
+//! The weights of embedded models: the catalog, the store on disk, and downloads.
 //!
 //! # Layout
 //! - `catalogue`: the models that ship with the binary, as data.
-//! - `wanted`: which weights are meant, and where those lie.
+//! - `wanted`: the weights to use, and their files.
 //! - `fetch`: from the first source that has them; `partial`: a file that is not whole yet;
-//!   `index`: wheels of a package index; `progress`: what is shown meanwhile.
+//!   `index`: wheels of a package index; `progress`: the progress that is shown meanwhile.
 //!
 //! The hub is asked over plain HTTP with the client of `rondo-http`. The crate `hf-hub` was rejected:
 //! its only transfer since 1.0 is Xet, which brings 200 packages and a second TLS library.

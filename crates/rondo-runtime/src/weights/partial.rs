@@ -27,7 +27,7 @@ pub(super) struct Partial {
 }
 
 impl Partial {
-    /// Opens the partial file of `target`, once no other process has it. What is there already is
+    /// Opens the partial file of `target`, once no other process has it. The existing part is
     /// read for its hash. Blocks.
     ///
     /// # Errors
@@ -129,7 +129,7 @@ impl Partial {
             return Err(SetupError::new(
                 SetupErrorKind::Other,
                 format_args!(
-                    "what came is not `{}`: its SHA-256 is {found} and not {wanted}; it was removed",
+                    "the download is not `{}`: its SHA-256 is {found} and not {wanted}; it was removed",
                     self.target.display()
                 ),
             ));
@@ -142,7 +142,7 @@ impl Partial {
 }
 
 impl Drop for Partial {
-    /// Leaves nothing behind where nothing came: another process was faster, or no source had it.
+    /// Leaves nothing behind if nothing came: another process was faster, or no source had it.
     /// The lock is still held, so no other process can have begun.
     fn drop(&mut self) {
         if self.length == 0 {

@@ -5,7 +5,7 @@ use rondo_core::clock::Clock;
 use rondo_types::TimeMs;
 use rondo_types::units::{elapsed, size};
 
-/// How often the line is drawn anew.
+/// How often the line is drawn again.
 const REDRAW_MS: u64 = 100;
 
 /// The line.
@@ -62,7 +62,7 @@ impl<'a> Progress<'a> {
             .progress(Some(&format!("{}  {line}", self.label)));
     }
 
-    /// Says what comes after the last byte.
+    /// Shows the step after the last byte.
     pub(super) fn say(&self, what: &str) {
         if self.drawn.is_some() {
             self.notices

@@ -13,7 +13,7 @@ const HUB_PREFIX: &str = "hf:";
 /// Weights that are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Wanted {
-    /// Those of a model of the catalogue.
+    /// Those of a model of the catalog.
     Known(Box<CatalogueModel>),
     /// A file of the user's own.
     File(PathBuf),
@@ -30,7 +30,7 @@ impl Wanted {
     /// Reads the name of an embedded model; `None` when it is none.
     ///
     /// # Errors
-    /// When the catalogue cannot be read.
+    /// When the catalog cannot be read.
     pub fn parse(name: &str) -> Result<Option<Self>> {
         if let Some(place) = name.strip_prefix(HUB_PREFIX) {
             return Ok(parse_hub(place));
@@ -48,7 +48,7 @@ impl Wanted {
     /// Returns the weights of the default model.
     ///
     /// # Errors
-    /// When the catalogue cannot be read.
+    /// When the catalog cannot be read.
     pub fn default(settings: &Settings) -> Result<Option<Self>> {
         if let Some(path) = settings.env.get(PATH_VARIABLE).map(PathBuf::from)
             && path.is_file()
@@ -68,7 +68,7 @@ impl Wanted {
         }
     }
 
-    /// Returns the tokens that a conversation may have, where they are known.
+    /// Returns the tokens that a conversation may have, if they are known.
     pub fn context_tokens(&self) -> Option<u64> {
         match self {
             Self::Known(model) => Some(model.context_tokens),
@@ -90,7 +90,7 @@ fn parse_hub(place: &str) -> Option<Wanted> {
     })
 }
 
-/// Where weights are kept.
+/// Store of weights.
 #[derive(Debug, Clone)]
 pub struct Store {
     /// Rondo's own directory, which is written to.
@@ -111,7 +111,7 @@ impl Store {
         }
     }
 
-    /// Returns where weights are kept once they are here.
+    /// Returns the path of weights once they are here.
     pub fn place(&self, wanted: &Wanted) -> PathBuf {
         match wanted {
             Wanted::Known(model) => self.directory.join(&model.file),
@@ -123,8 +123,8 @@ impl Store {
         }
     }
 
-    /// Returns where weights lie now; `None` when they are not here. What is in the store was
-    /// checked when it came; a file of the user's directory must at least have the right size.
+    /// Returns the current path of weights; `None` if they are not here. Those in the store were
+    /// checked when they came; a file of the user's directory must at least have the right size.
     pub fn find(&self, wanted: &Wanted) -> Option<PathBuf> {
         let own = self.place(wanted);
         if own.is_file() {

@@ -42,7 +42,7 @@ fn returned(value: Option<&str>, stdout: &str) -> CellEnd {
     }
 }
 
-/// Returns what is heard of a cell: its beginning, its output joined, and its end.
+/// Returns the events of a cell: its beginning, its output joined, and its end.
 async fn heard(listener: &mut Subscription) -> (CellEvent, String, CellEvent) {
     let is_end = |body: &UpdateBody| {
         let UpdateBody::Cell { event } = body else {
@@ -101,7 +101,7 @@ async fn a_python_cell_is_recorded_and_all_who_listen_hear_of_it() {
         assert_eq!(output, "out\n");
         assert_eq!(ended, CellEvent::Ended { end: end.clone() });
     }
-    // What follows goes on in the record that the first one began.
+    // What follows continues in the record that the first one began.
     let message = Message::user("Hello?");
     session.submit(message, Delivery::Queue).await.unwrap();
     until(&mut listeners[0], is_result).await;
@@ -151,7 +151,7 @@ async fn a_live_python_session_is_the_agents_too_and_moves_to_another_session_wi
         (refused.kind, refused.to_string()),
         (
             SetupErrorKind::Usage,
-            "no live Python session is lent to this session".to_owned()
+            "this session has no live Python session".to_owned()
         )
     );
     let id = other.id().clone();

@@ -148,8 +148,7 @@ async fn a_kept_session_whose_directory_keeps_nothing_says_so_and_its_message_wa
     fs::write(world.home.path().join("config.toml"), "ephemeral = true\n").unwrap();
     submit(&session, "Hello?").await;
     let failed = until(&mut listener, |it| matches!(it, UpdateBody::Failed { .. })).await;
-    let message =
-        "the settings of its directory keep nothing (`ephemeral`), and the session is kept";
+    let message = "the settings of its directory are `ephemeral`, but the session is recorded";
     let Some(UpdateBody::Failed { message: told, .. }) = failed.last().map(|it| &it.body) else {
         panic!("{failed:?}");
     };

@@ -1,4 +1,4 @@
-//! What a host adds to turns: sources of tools, interceptors and budgets.
+//! Additions of a host to turns: sources of tools, interceptors and budgets.
 
 use crate::service::{World, approve, event, is_parked, is_result, text, until};
 use async_trait::async_trait;

@@ -1,4 +1,4 @@
-//! What a session asks about its folder: before a turn, recorded, and answered by whoever comes first.
+//! Questions of a session about its folder: before a turn, recorded, and answered once, by the first to answer.
 
 use crate::service::{LONG, World, approve, event, is_parked, is_result, text, until, writes};
 use rondo_core::session::Delivery;
@@ -9,7 +9,7 @@ use rondo_types::{AnswerValue, EventBody, Message, Question, QuestionKind};
 use std::fs;
 use tokio::time::timeout;
 
-/// Has the folder of a world bring a setting that counts only with trust.
+/// Adds a setting to the folder of a world that counts only with trust.
 fn bring(world: &World, setting: &str) {
     let directory = world.project.path().join(".rondo");
     fs::create_dir_all(&directory).unwrap();
@@ -57,7 +57,7 @@ async fn a_person_who_attends_is_asked_about_the_folder_and_a_yes_counts_for_the
     let is_answered = |it: &EventBody| matches!(it, EventBody::QuestionAnswered { .. });
     let told: Vec<&EventBody> = told.iter().filter_map(|it| event(&it.body)).collect();
     assert!(told.iter().any(|it| is_answered(it)), "{told:?}");
-    // The setting counts: the call runs unasked.
+    // The setting counts: the call runs without asking.
     assert!(world.project.path().join("one").exists() && is_trusted(&world));
     assert_eq!(session.questions().await.unwrap(), []);
 }
@@ -169,7 +169,7 @@ async fn a_message_waits_if_the_person_leaves_while_the_folder_is_asked_about() 
     timeout(LONG, closed).await.unwrap();
     assert_eq!(session.waiting().await.unwrap(), 1);
     assert!(world.server.requests().is_empty());
-    // Another process goes on with it, and with the answer.
+    // Another process continues it, and with the answer.
     let question = session.questions().await.unwrap().remove(0);
     session.answer(approve(&question)).await.unwrap();
     let there = world.service();

@@ -1,4 +1,4 @@
-//! What a host decides about its sessions: their settings, when turns may begin, and cells that it runs itself.
+//! Decisions of a host about its sessions: their settings, when turns may begin, and cells that it runs itself.
 
 use crate::service::{LONG, World, gated, is_parked, is_result, says, text, until, writes};
 use async_trait::async_trait;
@@ -21,7 +21,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use tokio::time::timeout;
 
-/// What the host of a test decides.
+/// Decisions of a test's host.
 #[derive(Default)]
 struct Decided {
     settings: Mutex<Option<Settings>>,

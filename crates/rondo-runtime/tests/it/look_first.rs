@@ -1,4 +1,4 @@
-//! What a model is shown of the directory before its first step, where the profile asks for that.
+//! View of the directory that a model gets before its first step, if the profile requests it.
 
 use crate::service::{World, is_result, text, until};
 use rondo_core::session::Delivery;
@@ -9,8 +9,8 @@ use rondo_types::Message;
 use std::fs;
 use std::sync::Arc;
 
-/// What the model was sent under a profile and the user's rules, what a preview of the session shows, and how many
-/// sessions are found by a word of the question and by one that only the model was shown.
+/// Request under a profile and the user's rules, preview of the session, and the number of sessions that are found by
+/// a word of the question and by one that only the model was shown.
 async fn asked(profile: &str, rules: &str) -> (String, Vec<Message>, [usize; 2]) {
     let world = World::new([text(&["Done."])]).await;
     fs::write(

@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-/// Notes what it is told, and allows what is asked if it is to.
+/// Host that records its events, and approves questions if it is set to.
 struct Host {
     told: mpsc::UnboundedSender<String>,
     approves: bool,
@@ -57,7 +57,7 @@ impl SessionHost for Host {
     }
 }
 
-/// A session that is worked on, and what its host is told.
+/// A session that is worked on, and its host's news.
 struct Hosted {
     _service: SessionService,
     session: SessionHandle,
@@ -95,7 +95,7 @@ fn opened(world: &World, source: &SessionSource, message: Option<&str>, approves
 }
 
 impl Hosted {
-    /// Waits until nothing works on the session, and returns what the host was told.
+    /// Waits until nothing works on the session, and returns the host's news.
     async fn told(mut self) -> Vec<String> {
         timeout(LONG, self.session.at_rest()).await.unwrap();
         let mut told = Vec::new();
@@ -188,7 +188,7 @@ async fn a_session_that_its_host_opened_is_not_taken_again_once_it_was_let_go_of
     let id = hosted.session.id().clone();
     hosted.session.resume();
     timeout(LONG, hosted.session.at_rest()).await.unwrap();
-    // It is parked. Its answer is for whoever takes the session next.
+    // It is parked. Its answer is for the next owner of the session.
     let question = hosted.session.questions().await.unwrap().remove(0);
     let answer = question.answered("ada", AnswerValue::Approve);
     hosted.session.answer(answer).await.unwrap();

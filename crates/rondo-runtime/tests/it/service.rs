@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::timeout;
 
-/// What nothing here takes; a listener that hangs fails its test.
+/// Timeout that nothing here reaches; a listener that hangs fails its test.
 pub(crate) const LONG: Duration = Duration::from_secs(20);
 
 pub(crate) struct World {
@@ -122,7 +122,7 @@ pub(crate) fn results(updates: &[Update]) -> usize {
     updates.iter().filter(|it| is_result(&it.body)).count()
 }
 
-/// What a listener makes of its updates: deltas appended, and what was reset taken back.
+/// Page that a listener builds from its updates: deltas appended, and reset ones removed.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) struct Page {
     lines: Vec<Line>,
@@ -190,7 +190,7 @@ impl Page {
         self.lines.push(Line { place, text });
     }
 
-    /// Fails with the first line that differs, and what stands around it.
+    /// Fails with the first line that differs, and the text around it.
     pub(crate) fn assert_is(&self, expected: &Self, what: &str) {
         let both = self.lines.iter().zip(&expected.lines);
         let same = both.take_while(|(it, other)| it == other).count();
@@ -542,7 +542,7 @@ async fn a_session_is_summed_up_and_a_listener_hears_of_it() {
     let session = service.new_session(world.options());
     let mut listener = session.subscribe(Cursor::START);
     session.compact("").await.unwrap();
-    until(&mut listener, |it| matches!(it, UpdateBody::Failed { message, .. } if message.contains("nothing to sum up"))).await;
+    until(&mut listener, |it| matches!(it, UpdateBody::Failed { message, .. } if message.contains("nothing to summarize"))).await;
     let first = Message::user("Words, please.");
     session.submit(first, Delivery::Queue).await.unwrap();
     let mut told = until(&mut listener, is_result).await;
@@ -687,7 +687,7 @@ const MESSAGES: [(&str, Delivery); 5] = [
 ];
 
 impl Page {
-    /// What was said, in order.
+    /// Messages, in order.
     fn said(&self) -> Vec<&str> {
         let said = self.lines.iter().filter_map(|it| {
             let steered = it.text.starts_with(r#"{"type":"steered""#);
@@ -742,7 +742,7 @@ fn cut_off_at_random(world: &World, seed: u64) {
                         answered.push(question.hash);
                     }
                 }
-                // A question may be told before it is seen here that it is asked.
+                // A question may be reported before it is seen here that it is asked.
                 let Ok(update) = timeout(Duration::from_millis(300), listener.next()).await else {
                     answered.clear();
                     continue;

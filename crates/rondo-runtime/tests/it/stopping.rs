@@ -89,7 +89,7 @@ async fn a_parked_turn_that_is_stopped_while_its_model_is_connected_again_ends()
     until(&mut listener, is_parked).await;
     first.close().await;
     is_connecting(&world).await;
-    // Another process connects the model anew.
+    // Another process connects the model again.
     fs::write(&gate, "").unwrap();
     let (second, _) = service(&world);
     let session = second.session(session.id().clone(), world.options());

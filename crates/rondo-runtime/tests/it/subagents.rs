@@ -182,7 +182,7 @@ async fn three_children_that_read_work_at_once_and_their_parent_has_their_answer
     );
 }
 
-/// What a model does that has read such text follows from it, and so does what its children do.
+/// A model that has read such text may act on it, and so may its children.
 #[tokio::test]
 async fn a_child_of_a_turn_with_text_from_outside_holds_it_from_its_first_record_on() {
     for is_tainted in [false, true] {

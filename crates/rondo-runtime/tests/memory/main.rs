@@ -1,5 +1,5 @@
 //! Memory that listeners cost which never read, counted by the allocator. A test binary of its own with one test, as
-//! the count is of the whole process.
+//! the count covers the whole process.
 #![expect(
     clippy::unwrap_used,
     reason = "the functions around the test fail like the test does"
@@ -27,7 +27,7 @@ use tokio::time::timeout;
 static ALLOCATOR: PeakAlloc = PeakAlloc;
 
 const LONG: Duration = Duration::from_secs(120);
-/// What a turn takes beside what is held of it: its history, the journal's pages, a piece on its way.
+/// Memory of a turn beside what is counted: its history, the journal's pages, a piece on its way.
 const FIXED_BYTES: usize = 16 << 20;
 
 /// Takes the place of the tool that runs commands, and writes so many pieces of so many bytes.
@@ -98,7 +98,7 @@ fn service(home: &tempfile::TempDir, server: &Server, host: FloodHost) -> Sessio
 }
 
 /// Listens to the end of a turn in which so much was written, and returns the bytes of live output that were heard,
-/// and those that were missed. What is missed is told after what the records hold.
+/// and those that were missed. Missed ones are reported after what the records hold.
 async fn rest(listener: &mut Subscription, written: u64) -> (u64, u64) {
     let (mut heard, mut missed) = (0, 0);
     let mut is_over = false;

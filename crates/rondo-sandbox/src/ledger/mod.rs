@@ -1,4 +1,4 @@
-//! What the protected files of a folder held before the commands that run in it now, kept where no command reaches it.
+//! Content of a folder's protected files before the commands that run in it now, kept out of reach of commands.
 //!
 //! The processes that watch a command can be killed, and what it changed cannot always be put back. So the content of
 //! the protected files is written down before it starts, and the entry is removed when they have been compared
@@ -26,7 +26,7 @@ const ENTRIES_MAX: usize = 10_000;
 const DIFFERENCES_MAX: usize = 1_000;
 /// The bound on an entry, in bytes: its content, and its list of files.
 const ENTRY_BYTES_MAX: u64 = 32 << 20;
-/// What the name of an entry ends with.
+/// Suffix of the name of an entry.
 const ENDING: &str = ".entry";
 
 /// The entries of all commands, in a directory of Rondo's own.
@@ -40,7 +40,7 @@ pub struct Entry {
     file: PathBuf,
     record: Record,
     content: Vec<u8>,
-    /// What other commands had changed that ran when this one began; none if no other one ran.
+    /// Changes by other commands that were running when this one began; `None` if there were none.
     changed_by_others: Option<Vec<PathBuf>>,
 }
 
@@ -53,7 +53,7 @@ pub enum DifferenceKind {
     Changed,
     /// It is not there any more.
     Removed,
-    /// It could not be compared, or nobody compared it when the command ended.
+    /// It could not be compared, or was not compared when the command ended.
     Unchecked,
 }
 
@@ -66,9 +66,9 @@ pub struct Difference {
     pub path: PathBuf,
     /// How it differs.
     pub kind: DifferenceKind,
-    /// What it held before; none if it was not there, or was too large to be kept.
+    /// Content before; `None` if it did not exist, or was too large to keep.
     pub before: Option<Vec<u8>>,
-    /// What it holds now; none if it is not there, or is too large to be shown.
+    /// Content now; `None` if it does not exist, or is too large to show.
     pub now: Option<Vec<u8>>,
 }
 
@@ -146,7 +146,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// Returns what the commands have changed that run in these directories, in those above them and in those below them;
+    /// Returns the changes of the commands that run in these directories, in those above them and in those below them;
     /// none if no command runs there.
     fn changed_by_running(&self, roots: &[PathBuf]) -> Option<Vec<PathBuf>> {
         let mut running = self.entries(roots);
@@ -155,7 +155,7 @@ impl Ledger {
         (!running.is_empty()).then(|| differences.map(|it| it.path).collect())
     }
 
-    /// Returns the entries of these directories, of those above them and of those below them. A file that is no entry,
+    /// Returns the entries of these directories, of those above them and of those below them. A file that is not an entry,
     /// such as one that a power failure cut short, says nothing about any directory.
     fn entries(&self, roots: &[PathBuf]) -> Vec<Entry> {
         let listed = fs::read_dir(&self.0).into_iter().flatten().flatten();

@@ -36,7 +36,7 @@ impl Process {
     }
 }
 
-/// Returns what names this boot of the machine; empty if the system does not say it.
+/// Returns the id of this boot of the machine; empty if the system has none.
 pub(super) fn boot() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id");
     boot.unwrap_or_default().trim().to_owned()

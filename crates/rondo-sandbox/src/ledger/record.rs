@@ -1,4 +1,4 @@
-//! What is written of one command.
+//! Record of one command.
 
 use super::process::{Process, boot};
 use super::repositories;
@@ -19,12 +19,12 @@ pub(super) struct Record {
     pub(super) began_us: u64,
     protected: Vec<String>,
     pub(super) snapshot: Snapshot,
-    /// Whether the files were compared after the command had ended.
+    /// Set once the files were compared after the command had ended.
     has_ended: bool,
-    /// What the command changed and could not be put back.
+    /// Paths that the command changed and that could not be restored.
     not_restored: Vec<StoredPath>,
-    /// What was perhaps not what it should be when the command began: until its end, what others had changed, and then, of
-    /// what could not be put back, that.
+    /// Paths that were perhaps already changed when the command began: until its end, by other commands; then, the part
+    /// of the unrestored paths.
     #[serde(default)]
     doubtful: Vec<StoredPath>,
 }
@@ -49,7 +49,7 @@ impl Record {
         }
     }
 
-    /// Notes what others had changed when the command began.
+    /// Records the changes that others had made when the command began.
     pub(super) fn doubt(&mut self, changed: &[PathBuf]) {
         self.doubtful = changed.iter().map(|it| StoredPath::of(it)).collect();
     }
@@ -98,8 +98,8 @@ impl Record {
         self.doubtful.contains(&path)
     }
 
-    /// Returns what has to be looked at besides the files that were compared: what could not be put back, and if nobody
-    /// compared anything, what was changed in repositories further down since the command started.
+    /// Returns the files to look at besides those that were compared: those that could not be put back, and if nobody
+    /// compared anything, those that were changed in repositories further down since the command started.
     pub(super) fn unchecked(
         &self,
         is_known: impl Fn(&Path) -> bool,

@@ -1,4 +1,4 @@
-//! Repositories below a directory whose settings were changed since a command started that nobody watched to its end.
+//! Repositories below a directory whose settings were changed since a command started that was not watched to its end.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -10,13 +10,13 @@ use std::time::{Duration, SystemTime};
 const ENTRIES_MAX: usize = 200_000;
 /// The name of a directory that is a repository.
 const GIT: &str = ".git";
-/// What makes any other one a repository, or the part of one that belongs to a worktree.
+/// File that makes a directory a repository, or the part of one that belongs to a worktree.
 const HEAD: &str = "HEAD";
 /// The settings of a repository, and where else `git` looks for them.
 const SETTINGS: [&str; 4] = ["commondir", "config", "config.worktree", "gitdir"];
-/// The directory of what `git` runs.
+/// The directory of the programs that `git` runs.
 const HOOKS: &str = "hooks";
-/// Where interrupted work is, and what of it can run a program.
+/// Files of interrupted work that can run a program.
 const INTERRUPTED: [&str; 6] = [
     "rebase-merge",
     "rebase-merge/git-rebase-todo",
@@ -25,7 +25,7 @@ const INTERRUPTED: [&str; 6] = [
     "sequencer/opts",
     "sequencer/todo",
 ];
-/// Where settings of Rondo are.
+/// Directory of Rondo's settings.
 const RONDO: &str = ".rondo";
 /// Directories of a repository that have many files, none of which is run.
 const DATA: [&str; 3] = ["logs", "objects", "refs"];

@@ -1,4 +1,4 @@
-//! What the protected files of some directories are at one time.
+//! Content of the protected files of some directories at one time.
 
 use super::{Difference, DifferenceKind};
 use crate::stored_path::StoredPath;
@@ -21,7 +21,7 @@ const FILES_MAX: usize = 8_192;
 const GIT: &str = ".git";
 /// Directories in it that these make and remove too; the settings in them are checked as those of repositories are.
 const OF_GIT: [&str; 2] = ["modules", "worktrees"];
-/// What the names of hooks end with that `git` does not run.
+/// Suffix of hooks that `git` does not run.
 const SAMPLE: &str = ".sample";
 /// How much later than the latest change of a file a snapshot must be for an equal time to mean equal content, in
 /// microseconds: the kernel's clock of files ticks every ten thousand at the slowest.
@@ -38,7 +38,7 @@ pub(super) struct Snapshot {
 #[derive(Debug, Serialize, Deserialize)]
 struct Root {
     path: StoredPath,
-    /// The device and the number of its file; none if it is not there.
+    /// The device and the number of its file; `None` if it is not there.
     identity: Option<(u64, u64)>,
 }
 
@@ -55,7 +55,7 @@ struct Kept {
     size: u64,
     /// When the kernel noted the latest change, in seconds since 1970 and nanoseconds.
     changed: (i64, i64),
-    /// The SHA-256 of the content; none if it was not read.
+    /// The SHA-256 of the content; `None` if it was not read.
     hash: Option<String>,
     /// How much of the content is kept, in bytes.
     kept_bytes: usize,
@@ -87,7 +87,7 @@ impl Snapshot {
         taking.found
     }
 
-    /// Reads what the protected names of these directories are now.
+    /// Reads the current state of the protected names of these directories.
     pub(super) fn now(roots: &[PathBuf], protected: &[&str]) -> Self {
         let mut taking = Taking {
             found: Self::default(),
@@ -222,7 +222,7 @@ impl Kept {
         (self.device, self.inode)
     }
 
-    /// Returns whether the kernel notes no change since, where its note is exact enough.
+    /// Returns whether the kernel notes no change since, if its note is exact enough.
     fn is_untouched(&self, now: &Self, began_us: u64) -> bool {
         let began = i64::try_from(began_us).unwrap_or(i64::MAX);
         let changed = self.changed.0.saturating_mul(1_000_000);
@@ -238,7 +238,7 @@ impl Kept {
 /// A snapshot that is being taken.
 struct Taking<'a> {
     found: Snapshot,
-    /// Where content is kept; none if it is not even read.
+    /// Destination of the content; `None` if it is not read.
     content: Option<&'a mut Vec<u8>>,
     /// How many bytes may be read still.
     left: u64,
@@ -298,7 +298,7 @@ impl Taking<'_> {
         self.found.files.push(kept);
     }
 
-    /// Notes what hides whether there is something at a path.
+    /// Records a path as unreadable if its directory does not show whether there is something at it.
     fn missing(&mut self, root: usize, path: &Path) {
         let parent = path.parent().and_then(|it| it.symlink_metadata().ok());
         let is_hidden = path
@@ -373,7 +373,7 @@ impl Taking<'_> {
         }
     }
 
-    /// Reads a file within what is left; none if nothing is to be read, or it is too much.
+    /// Reads a file within the remaining budget; `None` if nothing may be read, or it is too much.
     fn content(&mut self, path: &Path) -> Option<Vec<u8>> {
         self.content.as_ref()?;
         let read = read(path, self.left).ok()?;
@@ -383,7 +383,7 @@ impl Taking<'_> {
     }
 }
 
-/// Reads what a person is shown of a file: of a link, where it leads and the content of a file there.
+/// Reads the content of a file that a person is shown: of a link, its target and the content of a file there.
 pub(super) fn shown(path: &Path) -> Option<Vec<u8>> {
     let metadata = path.symlink_metadata().ok()?;
     match metadata.is_symlink() {

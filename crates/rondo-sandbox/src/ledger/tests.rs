@@ -1,4 +1,4 @@
-//! What the ledger finds after a command, and what it forgets.
+//! Findings of the ledger after a command, and entries that it drops.
 
 use super::*;
 use crate::PROTECTED;
@@ -11,7 +11,7 @@ struct Folder {
     ledger: Ledger,
 }
 
-/// What the supervisor of the command is like when differences are looked for.
+/// State of the command's supervisor at the time of comparison.
 #[derive(Clone, Copy)]
 enum Supervisor {
     Runs,

@@ -227,7 +227,7 @@ fn ordinary_work_with_repositories_stays() {
              g submodule add -q ./clone sub/m; g worktree add -q wt; g -C wt commit -q --allow-empty -m b
              echo a > a; g add a; g commit -qm a; mv clone moved; g -C moved status; rm -rf n"
         ));
-        // Settings at the top are protected themselves, where nothing holds the command.
+        // Settings at the top are protected themselves, if nothing holds the command.
         let nested: Vec<_> = undone
             .iter()
             .filter(|it| !it.path.starts_with(attack.path("work/.git")))

@@ -1,4 +1,4 @@
-//! Whether `git` finds what the user's own configuration names.
+//! Settings of `git` that the user's own configuration names.
 
 use crate::place::{self, Place};
 use rondo_sandbox::{Enforcement, HiddenHooks, SandboxMode, SandboxSpec, hidden_hooks};

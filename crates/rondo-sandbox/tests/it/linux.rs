@@ -1,4 +1,4 @@
-//! What the kernel refuses to a command in the sandbox, and what still works in it.
+//! Refusals of the kernel to a sandboxed command, and things that still work.
 
 use crate::place::{self, Place};
 use rondo_sandbox::{
@@ -26,7 +26,7 @@ fn a_command_writes_its_workspace_and_a_private_tmp_and_nothing_else() {
     if !is_enforced() {
         return;
     }
-    // A home directory of its own: that of whoever runs the tests may hold the clone.
+    // A home directory of its own: that of the tests' user may hold the clone.
     let place = workspace_write().with_home("echo a > notes; mkdir -p .cargo/bin");
     place.works("echo a > made && mkdir -p b/c && mv made b/c && rm b/c/made");
     place.works(
@@ -322,7 +322,7 @@ fn what_reaches_past_files_is_refused() {
     place.fails("sudo -n true || su -c true nobody");
 }
 
-/// The C library takes the older call where this one is not there, and gives up where it is refused.
+/// The C library takes the older call if this one is not there, and gives up if it is refused.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn the_newer_clone_is_not_there_and_each_call_of_x32_is_refused() {
@@ -576,7 +576,7 @@ fn no_file_gains_whoever_runs_it_the_rights_of_its_owner() {
     }
     place.refused("os.open('h', os.O_CREAT | os.O_WRONLY, 0o4755)");
     place.refused("os.open('.', os.O_TMPFILE | os.O_WRONLY, 0o2755)");
-    // One that was there before gives nobody the rights of its owner once it has other content.
+    // One that was there before gives no user the rights of its owner once it has other content.
     let was_there = place.workspace.join("was-there");
     std::fs::write(&was_there, "before").unwrap();
     std::fs::set_permissions(&was_there, fs::Permissions::from_mode(0o4755)).unwrap();

@@ -1,4 +1,4 @@
-//! What holds and what does not where the system gives no namespaces.
+//! Protection without namespaces, and its gaps.
 
 use crate::place::{self, Place};
 use rondo_sandbox::{Enforcement, SandboxMode};

@@ -23,9 +23,9 @@ pub(crate) struct Place {
     mode: SandboxMode,
     pub(crate) enforcement: Enforcement,
     pub(crate) network: NetworkAccess,
-    /// What is hidden of the workspace.
+    /// Hidden paths of the workspace.
     pub(crate) hidden: Vec<&'static str>,
-    /// What was put back after the latest command.
+    /// Restored paths after the latest command.
     pub(crate) undone: RefCell<Vec<Undone>>,
 }
 
@@ -158,7 +158,7 @@ impl Place {
         assert!(!file.exists(), "{script}: {output:?}");
     }
 
-    /// Runs a program of Python that is to end with an error of permission or of reaching nothing.
+    /// Runs a program of Python that must end with an error of permission or of reaching nothing.
     #[track_caller]
     pub(crate) fn refused(&self, python: &str) {
         let program = format!(
@@ -181,7 +181,7 @@ pub(crate) fn is_enforced(enforcement: Enforcement) -> bool {
     tried.is_ok()
 }
 
-/// Has a script split nothing at blanks that it expands: the tests may run below a directory with one in its name.
+/// Makes a script split nothing at blanks that it expands: the tests may run below a directory with one in its name.
 pub(crate) fn whole_words(script: &str) -> String {
     format!("IFS=$'\\n'; {script}")
 }

@@ -1,4 +1,4 @@
-//! What `git` and builds do in a directory whose repository lies outside of it.
+//! `git` and builds in a directory whose repository lies outside of it.
 
 use crate::place::{self, Place};
 use rondo_sandbox::{Enforcement, Preparation, SandboxMode, SandboxSpec};

@@ -1,4 +1,4 @@
-//! What variables make programs do in the sandbox.
+//! Effects of variables on programs in the sandbox.
 
 use crate::place::{self, Place};
 use rondo_sandbox::{Enforcement, NetworkAccess, SandboxMode};

@@ -1,4 +1,4 @@
-//! Whether programs of toolchains in a home directory find what they need, and nothing else is opened by them.
+//! Programs of toolchains in a home directory find their files, and open nothing else.
 
 use crate::place::{self, Place};
 use rondo_sandbox::{Enforcement, SandboxMode};

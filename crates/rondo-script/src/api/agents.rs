@@ -46,7 +46,7 @@ struct Spoken {
 struct Said {
     /// The turn of the session that was the latest to end.
     turn: u32,
-    /// Messages that scripts were told of, their own first.
+    /// Messages that scripts have received, their own first.
     messages: Vec<Value>,
     /// Messages of the transcript that these are.
     known: usize,
@@ -114,7 +114,7 @@ pub(super) fn add(to: &Functions<'_>) -> mlua::Result<()> {
 
 fn begun(shared: &Arc<Shared>, lua: &Lua, before: Transcript) -> Result<AnyUserData, CallError> {
     let branch =
-        Branch::current().ok_or_else(|| CallError::failed("it was called where no script runs"))?;
+        Branch::current().ok_or_else(|| CallError::failed("it was called outside a script"))?;
     let call = ScriptSession::call_id(&branch.name, branch.next_place());
     let known = before.len();
     let conversation = AgentConversation::new(&shared.session, &call)?.after(before);
@@ -188,7 +188,11 @@ impl Described {
                 LuaValue::UserData(data) => {
                     self.servers.push(data.borrow::<LuaServer>()?.clone());
                 }
-                _ => return Err(CallError::failed("`tools` has something that is no tool")),
+                _ => {
+                    return Err(CallError::failed(
+                        "`tools` has an element that is not a tool",
+                    ));
+                }
             }
         }
         self.agent.tools = Some(names);
@@ -256,7 +260,7 @@ impl Turn<'_> {
         let mut number = before.saturating_add(1);
         let outcome = loop {
             match conversation.state(session, number).await? {
-                // Turns that failed or were stopped are no answers: the message is sent again.
+                // Turns that failed or were stopped are not answers: the message is sent again.
                 TurnState::Done(outcome, _) if answer::is_void(&outcome) => {
                     number = number.saturating_add(1);
                 }

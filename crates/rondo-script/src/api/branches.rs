@@ -6,7 +6,7 @@ use crate::error::{CallError, message_of};
 use futures_util::{StreamExt as _, stream};
 use mlua::{Function, Table, Value as LuaValue};
 
-/// Branches that run at once where the script says nothing.
+/// Branches that run at once if the script says nothing.
 const AT_ONCE: usize = 8;
 /// Branches that can run at once.
 const AT_ONCE_MAX: usize = 64;
@@ -30,7 +30,7 @@ pub(super) fn add(to: &Functions<'_>) -> mlua::Result<()> {
                 return Err(CallError::Failed(why));
             }
             let current = Branch::current()
-                .ok_or_else(|| CallError::failed("it was called where no script runs"))?;
+                .ok_or_else(|| CallError::failed("it was called outside a script"))?;
             let (place, seed) = (current.next_place(), shared.ledger.run().seed);
             let running = functions.into_iter().enumerate().map(|(at, function)| {
                 let branch = current.below(place, at + 1, seed);

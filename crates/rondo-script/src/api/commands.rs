@@ -13,7 +13,7 @@ use rondo_types::{CallId, ToolError, ToolErrorCode, ToolOutcome};
 use serde_json::{Map, Value, json};
 use std::sync::Arc;
 
-/// Says that a command that was ended with its script is not repeated.
+/// Note that a command that was ended with its script is not repeated.
 const CUT_OFF: &str =
     "it was ended when the script was stopped, before it was done; it is not repeated";
 
@@ -146,7 +146,7 @@ async fn exec(
     result(shared, outcome)
 }
 
-/// Returns what the script gets of a command.
+/// Returns the result of a command for the script.
 fn result(shared: &Shared, outcome: ToolOutcome) -> Result<Value, CallError> {
     match outcome {
         ToolOutcome::Error(error)
@@ -168,14 +168,14 @@ fn was_not_run(error: &ToolError) -> bool {
     is_refusal && error.details.is_null()
 }
 
-/// Returns what Lua gets of a command, whether it ended by itself or at its time.
+/// Returns the result of a command for Lua, whether it ended by itself or at its time.
 pub(crate) fn told(outcome: ToolOutcome) -> Result<Value, CallError> {
     let told = match outcome {
         ToolOutcome::Ok(output) => output.value,
         ToolOutcome::Error(error) if error.code == ToolErrorCode::Timeout => error.details,
         ToolOutcome::Error(error) => return Err(CallError::failed(error.message)),
     };
-    // What could not run is told as a text.
+    // A failure to run is returned as a text.
     if let Value::String(why) = told {
         return Err(CallError::Failed(why));
     }

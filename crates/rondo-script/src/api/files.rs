@@ -40,7 +40,7 @@ fn reading(to: &Functions<'_>) -> mlua::Result<()> {
         |shared, lua, at, name: String| async move {
             if !name.split('.').all(is_module_part) {
                 return Err(CallError::failed(
-                    "a module is named by letters, digits, `_`, `-` and `.`",
+                    "the name of a module has letters, digits, `_`, `-` and `.`",
                 ));
             }
             let file = shared
@@ -200,7 +200,7 @@ impl From<io::Error> for AppendError {
     }
 }
 
-/// `before` is the length of the file before the call was begun the first time; none where it is begun now.
+/// `before` is the length of the file before the call was begun the first time; `None` if it is begun now.
 fn append_once(file: &Path, bytes: &[u8], before: Option<Option<u64>>) -> Result<(), AppendError> {
     let in_doubt = || AppendError::InDoubt(IN_DOUBT.to_owned());
     let mut options = std::fs::OpenOptions::new();
@@ -216,7 +216,7 @@ fn append_once(file: &Path, bytes: &[u8], before: Option<Option<u64>>) -> Result
         if added > all {
             return Err(in_doubt());
         }
-        // What was written in part is written anew.
+        // A partial write is written again.
         opened.set_len(before)?;
     }
     append_all(&mut opened, bytes)
@@ -250,8 +250,8 @@ pub(crate) fn append_all(file: &mut File, bytes: &[u8]) -> Result<(), AppendErro
     Err(AppendError::InDoubt(why))
 }
 
-/// Says that a call that was cut off is not repeated.
-pub(super) const IN_DOUBT: &str = "it was begun when the script was cut off, and whether it was done is not known; it is not repeated";
+/// Note that a call that was cut off is not repeated.
+pub(super) const IN_DOUBT: &str = "it was running when the script was cut off, and it is not known whether it was done; it is not repeated";
 
 fn length(file: &Path) -> u64 {
     std::fs::metadata(file).map_or(0, |it| it.len())
@@ -292,7 +292,7 @@ pub(crate) fn named(path: &str, why: impl Display) -> String {
     format!("`{path}`: {why}")
 }
 
-/// Says that a call which failed may be made again.
+/// Adds that a failed call may be made again.
 fn not_done(error: CallError) -> CallError {
     match error {
         CallError::Failed(why) => CallError::NotDone(why),

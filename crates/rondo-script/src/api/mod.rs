@@ -47,7 +47,7 @@ pub(crate) fn functions(lua: &Lua, shared: &Arc<Shared>) -> mlua::Result<Table> 
     Ok(core)
 }
 
-/// Where functions are added.
+/// Table to which functions are added.
 struct Functions<'a> {
     lua: &'a Lua,
     core: &'a Table,

@@ -180,7 +180,7 @@ pub(crate) fn date(lua: &mlua::Lua, how: &str, at: f64) -> Result<LuaValue, Call
     }
     let config = Config::new().custom(PosixCustom::new());
     let text = BrokenDownTime::from(&at).to_string_with_config(&config, how);
-    let text = text.map_err(|_| CallError::failed(format!("`{how}` is no format of a date")))?;
+    let text = text.map_err(|_| CallError::failed(format!("`{how}` is not a date format")))?;
     Ok(LuaValue::String(lua.create_string(text)?))
 }
 

@@ -14,12 +14,12 @@ use serde_json::Value;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-/// How long a call may run where the script says nothing.
+/// How long a call may run if the script says nothing.
 const TIMEOUT: Duration = Duration::from_mins(5);
 /// The longest name of a tool.
 const NAME_BYTES_MAX: usize = 64;
 
-/// What a script says of a tool.
+/// Description of a tool by a script.
 #[derive(Clone)]
 pub(crate) struct ToolOfScript {
     pub(crate) spec: ToolSpec,
@@ -98,7 +98,7 @@ impl Tool for LuaTool {
                 return ToolOutcome::error(ToolErrorCode::Cancelled, "the call was stopped");
             }
         };
-        // What it looked up is recorded before its result is, which rests on that.
+        // Its lookups are recorded before its result is, which rests on them.
         if let Err(error) = self.shared.ledger.write(&self.shared.session, None).await {
             return ToolOutcome::error(ToolErrorCode::Failed, error.reason());
         }
@@ -124,7 +124,7 @@ pub(super) fn add(to: &Functions<'_>) -> mlua::Result<()> {
     )
 }
 
-/// Reads what a script says of a tool, whose calls may take `timeout` where it says nothing.
+/// Reads a script's definition of a tool, whose calls may take `timeout` if it gives none.
 ///
 /// # Errors
 /// When its name or its parameters cannot be used.
@@ -132,13 +132,13 @@ pub(crate) fn spec_of(lua: &Lua, given: &Table, timeout: Duration) -> Result<Too
     let name: String = given.get("name")?;
     if !is_name(&name) {
         let why = format!(
-            "`{name}` is no name of a tool: it has letters, digits, `_` and `-`, at most {NAME_BYTES_MAX} of them"
+            "`{name}` is not a tool name: it must have letters, digits, `_` and `-`, at most {NAME_BYTES_MAX} of them"
         );
         return Err(CallError::Failed(why));
     }
     let parameters = to_json(lua, &given.get("parameters")?)?;
     if let Err(error) = rondo_schema::Validator::new(&parameters) {
-        let why = format!("`parameters` are no JSON Schema: {error}");
+        let why = format!("`parameters` is not a JSON Schema: {error}");
         return Err(CallError::Failed(why));
     }
     let timeout = match given.get::<Option<f64>>("timeout")? {

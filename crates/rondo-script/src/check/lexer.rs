@@ -9,7 +9,7 @@ pub(super) struct Token<'a> {
     pub(super) line: u32,
 }
 
-/// What a word is.
+/// Kind of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// A name or a keyword.
@@ -94,7 +94,7 @@ impl<'a> Lexer<'a> {
     }
 }
 
-/// Returns the bytes of a quoted text; to its end where it has none.
+/// Returns the bytes of a quoted text; to its end if it has none.
 fn quoted(text: &str, quote: char) -> usize {
     let mut is_escaped = false;
     for (at, it) in text.char_indices().skip(1) {
@@ -108,7 +108,7 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Returns the bytes of a long text, such as `[==[ ... ]==]`, that stands here.
+/// Returns the bytes of a long text, such as `[==[ ... ]==]`, that begins here.
 fn long_bracket(text: &str) -> Option<usize> {
     let after = text.strip_prefix('[')?;
     let level = after.len() - after.trim_start_matches('=').len();

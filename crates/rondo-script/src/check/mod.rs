@@ -1,7 +1,7 @@
 //! Looks for mistakes in a script without running it: what is no Lua, and names of ours that there are not.
 //!
 //! # Layout
-//! - `lexer`: the words of a script; `uses`: where it uses ours.
+//! - `lexer`: the words of a script; `uses`: its uses of ours.
 
 mod lexer;
 mod uses;
@@ -19,7 +19,7 @@ const MISTAKES_MAX: usize = 100;
 pub struct Mistake {
     /// The line, from 1.
     pub line: u32,
-    /// What is wrong, and what may be meant.
+    /// Problem, and the name that may be meant.
     pub message: String,
 }
 

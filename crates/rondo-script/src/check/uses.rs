@@ -1,12 +1,12 @@
-//! Where a script uses what is ours. It is read word by word, without a tree: names that are declared twice are left
-//! alone, so nothing is named that is right.
+//! Uses of our functions in a script. It is read word by word, without a tree: names that are declared twice are left
+//! alone, so correct code is never reported.
 
 use super::Mistake;
 use super::lexer::{Kind, Token};
 use crate::names::{AGENT, CONVERSATION, GLOBALS, LIBRARIES, MEMBERS, OPTIONS, RONDO};
 use std::collections::{BTreeMap, BTreeSet};
 
-/// How alike two names are at least, from 0 to 1, where one may be meant by the other.
+/// How alike two names are at least, from 0 to 1, if one may be meant by the other.
 const LIKENESS_MIN: f64 = 0.75;
 
 /// Returns the mistakes of a script.
@@ -24,14 +24,14 @@ pub(super) fn mistakes(tokens: &[Token<'_>]) -> Vec<Mistake> {
     reader.mistakes
 }
 
-/// What a name stands for.
+/// Meaning of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Meaning {
     /// Something of ours, such as `rondo.agent`.
     Ours(String),
-    /// What `rondo.agent` returns.
+    /// Result of `rondo.agent`.
     Agent,
-    /// What `|` returns.
+    /// Result of `|`.
     Conversation,
 }
 
@@ -108,7 +108,7 @@ impl<'a> Reader<'a> {
         self.mistakes.push(Mistake { line, message });
     }
 
-    /// Finds variables that stand for something of ours, where they are given nothing else.
+    /// Finds variables that stand for something of ours, if they are given nothing else.
     fn find_aliases(&mut self) {
         for at in 0..self.tokens.len() {
             if self.text(at) != "local" || !self.is_name(at + 1) || self.text(at + 2) != "=" {
@@ -124,7 +124,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns what the expression that begins here stands for.
+    /// Returns the meaning of the expression that begins here.
     fn meaning(&self, from: usize) -> Option<Meaning> {
         let (path, end) = self.path(from);
         let is_call = matches!(self.text(end), "(" | "{")
@@ -177,7 +177,7 @@ impl<'a> Reader<'a> {
         words
     }
 
-    /// Returns a name of ours that stands here, such as `rondo.files.read`, and where it ends.
+    /// Returns a name of ours at this place, such as `rondo.files.read`, and where it ends.
     fn path(&self, at: usize) -> (Option<String>, usize) {
         if !self.is_name(at) {
             return (None, at);
@@ -284,7 +284,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns where the table of options of a call begins: its only argument, or the one behind the first.
+    /// Returns the beginning of a call's table of options: its only argument, or the one behind the first.
     fn options_table(&self, path: &str, end: usize) -> Option<usize> {
         let is_second = matches!(path, "rondo.exec" | "rondo.ask" | "rondo.parallel");
         match (self.text(end), is_second) {
@@ -332,7 +332,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Returns where what is opened here is closed; the end where it is not.
+    /// Returns the closing bracket of one that is opened here; the end if there is none.
     fn closing(&self, open: usize) -> usize {
         let mut depth = 0_usize;
         for at in open..self.tokens.len() {
@@ -350,7 +350,7 @@ impl<'a> Reader<'a> {
         self.tokens.len()
     }
 
-    /// Returns where the function that begins here ends.
+    /// Returns the end of the function that begins here.
     fn end_of_block(&self, begin: usize) -> usize {
         let mut depth = 0_usize;
         for at in begin..self.tokens.len() {

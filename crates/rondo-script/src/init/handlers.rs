@@ -1,7 +1,7 @@
 //! Handlers of turns: functions of `init.lua` that watch a turn, and may deny or change what it does.
 //!
 //! One that fails or takes too long is reported, and decides by that what is safe: a call does not run, a result is not
-//! read by the model, and a step goes on.
+//! read by the model, and a step continues.
 
 use super::registered::{Event, Handler};
 use super::vm::{HANDLER_TIME, InitVm};

@@ -45,7 +45,7 @@ pub struct Init {
 pub struct InitCommand {
     /// Its name, without the slash.
     pub name: String,
-    /// What it does.
+    /// Description of the command.
     pub description: String,
 }
 
@@ -58,10 +58,10 @@ pub struct InitKey {
     pub line: String,
 }
 
-/// What a command has the host do.
+/// Action that a command requests of the host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum InitAction {
-    /// Nothing.
+    /// No action.
     Nothing,
     /// Show a text.
     Show(String),
@@ -70,11 +70,11 @@ pub enum InitAction {
 }
 
 impl Init {
-    /// Runs the files of a directory; none where there are none. A file of a project that is not trusted is noted and
+    /// Runs the files of a directory; none if there are none. A file of a project that is not trusted is noted and
     /// not read.
     ///
     /// # Errors
-    /// When a file cannot be read, or fails: what it was to guard must not go on without it.
+    /// When a file cannot be read, or fails: what it was to guard must not continue without it.
     pub fn load(
         runtime: &Runtime,
         settings: &Settings,
@@ -112,7 +112,7 @@ impl Init {
         Ok(Self { vm, registered })
     }
 
-    /// Returns what it adds to turns.
+    /// Returns its additions to turns.
     #[must_use]
     pub fn extensions(&self) -> Extensions {
         let mut extensions = Extensions::default();
@@ -149,7 +149,7 @@ impl Init {
         &self.registered.keys
     }
 
-    /// Does what a slash command says; `None` where there is none of this name.
+    /// Does what a slash command says; `None` if there is none of this name.
     ///
     /// # Errors
     /// Says why it failed, or that it took too long.
@@ -177,7 +177,7 @@ impl Init {
     }
 }
 
-/// Reads what a command returns: a text to show, or a table with a question for the agent.
+/// Reads the return value of a command: a text to show, or a table with a question for the agent.
 fn action(value: &LuaValue) -> mlua::Result<InitAction> {
     match value {
         LuaValue::Nil => Ok(InitAction::Nothing),
@@ -195,7 +195,7 @@ fn action(value: &LuaValue) -> mlua::Result<InitAction> {
     }
 }
 
-/// Its commands are of no session, so nothing of them is kept.
+/// Its commands belong to no session, so they are not recorded.
 fn ephemeral(settings: &Settings) -> Settings {
     let mut settings = settings.clone();
     settings.values.ephemeral = Some(true);
@@ -224,7 +224,7 @@ fn read(file: &Path) -> Result<String> {
 fn failed(file: &str, error: &mlua::Error) -> SetupError {
     let message = format!("`{file}` failed: {}", message_of(error));
     SetupError::new(SetupErrorKind::Config, message)
-        .hint("mend it or move it away: what it guards is not run without it")
+        .hint("fix it or move it away: without it, the calls that it guards do not run")
 }
 
 /// The tools, which are always the same.

@@ -1,4 +1,4 @@
-//! The user's own `init.lua` for a host of many sessions. Each turn has a Lua of its own, in which the file runs anew, so
+//! The user's own `init.lua` for a host of many sessions. Each turn has a Lua of its own, in which the file runs again, so
 //! that a handler that hangs in one turn keeps no other waiting, and nothing goes from one to another.
 
 use super::vm::{InitVm, Threads};
@@ -23,11 +23,11 @@ pub struct OwnInit {
 }
 
 impl OwnInit {
-    /// Reads the user's file and runs it once, so that a mistake shows before the first turn; none where there is no such
-    /// file. Those of projects are left alone: whoever writes to a chat may write them.
+    /// Reads the user's file and runs it once, so that a mistake shows before the first turn; none if there is no such
+    /// file. Those of projects are left alone: people in a chat may write them.
     ///
     /// # Errors
-    /// When it cannot be read, or fails: what it was to guard must not go on without it.
+    /// When it cannot be read, or fails: what it was to guard must not continue without it.
     pub fn read(
         runtime: &Runtime,
         settings: &Settings,
@@ -48,7 +48,7 @@ impl OwnInit {
         Ok(Some(own))
     }
 
-    /// Runs the file for a turn. It may take seconds, so it is called where that keeps nobody waiting.
+    /// Runs the file for a turn. It may take seconds, so it is called where no one waits for it.
     ///
     /// # Errors
     /// When it fails or takes too long: the turn must not begin without it.

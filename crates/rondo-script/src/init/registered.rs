@@ -1,4 +1,4 @@
-//! What `init.lua` registers.
+//! Registrations of `init.lua`.
 
 use super::InitKey;
 use mlua::Function;
@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 /// Handlers, commands, keys and tools, of each.
 pub(super) const EACH_MAX: usize = 256;
 
-/// What happens in a turn.
+/// Event of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
     TurnStart,
@@ -39,7 +39,7 @@ impl Event {
 pub(super) struct Handler {
     pub(super) event: Event,
     pub(super) run: Function,
-    /// Where it was registered, as `file:line`.
+    /// Place of the registration, as `file:line`.
     pub(super) from: String,
 }
 
@@ -49,7 +49,7 @@ pub(super) struct Command {
     pub(super) run: Run,
 }
 
-/// What a command does.
+/// Action of a command.
 pub(super) enum Run {
     Function(Function),
     Prompt(String),

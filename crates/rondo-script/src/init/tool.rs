@@ -14,7 +14,7 @@ use serde_json::Value;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a call may take where the file says nothing.
+/// How long a call may take if the file says nothing.
 const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A tool of the file.
@@ -32,7 +32,7 @@ impl InitTool {
     }
 }
 
-/// Reads what the file says of a tool. Its calls are not recorded one by one, so they are never repeated.
+/// Reads the file's definition of a tool. Its calls are not recorded one by one, so they are never repeated.
 ///
 /// # Errors
 /// When its name or its parameters cannot be used.

@@ -38,7 +38,7 @@ const GRACE: Duration = Duration::from_secs(1);
 const AT_ONCE_MAX: usize = 16;
 /// The longest name of a command.
 const NAME_BYTES_MAX: usize = 64;
-/// What the files see, in Lua.
+/// Prelude of the files, in Lua.
 const PRELUDE: &str = include_str!("../../lua/init.lua");
 
 /// The Lua of all files.
@@ -68,7 +68,7 @@ pub(super) struct Within {
     clock: Clock,
     /// Until when the function that runs may run.
     until: AtomicU64,
-    /// Whether one was given up.
+    /// Set if a call was given up.
     is_lost: AtomicBool,
     commands: AtomicU32,
     registered: Mutex<Registered>,
@@ -78,7 +78,7 @@ impl Within {
     fn check(&self) -> mlua::Result<()> {
         let until = TimeMs(self.until.load(Ordering::Relaxed));
         match self.clock.now() >= until {
-            true => Err(mlua::Error::runtime("it took longer than it may")),
+            true => Err(mlua::Error::runtime("it exceeded its time limit")),
             false => Ok(()),
         }
     }
@@ -175,7 +175,7 @@ impl InitVm {
         chunk.set_mode(mlua::chunk::ChunkMode::Text).exec()
     }
 
-    /// Takes what the files have registered.
+    /// Takes the registrations of the files.
     pub(super) fn take_registered(&self) -> Registered {
         let mut registered = self
             .shared
@@ -202,7 +202,7 @@ impl InitVm {
         time: Duration,
         call: impl FnOnce(&Lua) -> mlua::Result<T> + Send + 'static,
     ) -> Result<T, String> {
-        let late = || "it took longer than it may".to_owned();
+        let late = || "it exceeded its time limit".to_owned();
         let patience = time.saturating_add(GRACE);
         if self.shared.is_lost.load(Ordering::Relaxed) {
             return Err("`init.lua` hangs since an earlier call".to_owned());
@@ -285,7 +285,7 @@ fn registering(lua: &Lua, core: &Table, shared: &Arc<Within>) -> mlua::Result<()
             let names: Vec<&str> = Event::ALL.iter().map(|(name, _)| *name).collect();
             let (_, event) = known.ok_or_else(|| {
                 CallError::failed(format!(
-                    "there is no event `{event}`: there are {}",
+                    "there is no event `{event}`; the events are {}",
                     names.join(", ")
                 ))
             })?;
@@ -355,7 +355,7 @@ fn named(
     let is_part = |it: char| it.is_ascii_alphabetic() || it == '_';
     if name.is_empty() || name.len() > NAME_BYTES_MAX || !name.chars().all(is_part) {
         let why = format!(
-            "`{name}` is no name of a command: it has letters and `_`, at most {NAME_BYTES_MAX} of them"
+            "`{name}` is not a command name: it must have letters and `_`, at most {NAME_BYTES_MAX} of them"
         );
         return Err(CallError::Failed(why));
     }

@@ -1,4 +1,4 @@
-//! What a message brings besides text: files, and what cannot be taken.
+//! Parts of a message besides text: files, and content that is not accepted.
 
 use crate::ApiError;
 use crate::channel::Telegram;
@@ -27,7 +27,7 @@ const QUOTE_CHARS_MAX: usize = 500;
 
 const NO_VOICE: &str = "I cannot listen to voice messages. Please write it instead.";
 
-/// What a message brings besides its own text.
+/// Parts of a message besides its own text.
 #[derive(Debug, Default)]
 pub(super) struct Found {
     pub(super) text: String,
@@ -54,7 +54,7 @@ impl Attachment {
     }
 }
 
-/// Finds what a message brings.
+/// Finds the content of a message.
 pub(super) fn found(message: &Message) -> Found {
     let mut found = Found::default();
     // The sizes of one picture, the largest last.
@@ -125,7 +125,7 @@ pub(super) fn is_by_others(message: &Message, me: u64) -> bool {
     is_forwarded || quotes && !quoted.is_some_and(is_known)
 }
 
-/// Returns the line that says whose message was passed on, if it is a forwarded one. What follows it is no command.
+/// Returns the line that names the author of a forwarded message, if it is one. The text behind it is not a command.
 pub(super) fn forwarded(message: &Message) -> Option<String> {
     let origin = message.forward_origin.as_deref()?;
     let name = match origin {
@@ -147,8 +147,8 @@ pub(super) fn forwarded(message: &Message) -> Option<String> {
     })
 }
 
-/// Returns the message that another one answers, or the part of it that was chosen, as a quote. What the bot itself said
-/// is known, unless a part was chosen.
+/// Returns the message that another one answers, or the part of it that was chosen, as a quote. A message of the bot
+/// itself is known, unless a part was chosen.
 pub(super) fn quoted(message: &Message, me: u64) -> Option<String> {
     let chosen = message
         .quote
@@ -185,7 +185,7 @@ pub(super) async fn into_body(
     let left_out = attachments.len().saturating_sub(FILES_MAX);
     if left_out > 0 {
         notes.push(format!(
-            "{left_out} more files were left out: at most {FILES_MAX} are taken."
+            "{left_out} more files were left out: at most {FILES_MAX} are accepted."
         ));
     }
     if attachments.is_empty() {
@@ -210,7 +210,7 @@ pub(super) async fn into_body(
             },
             Err(reason) => {
                 notes.push(format!(
-                    "The file `{}` was not taken: {reason}.",
+                    "The file `{}` was not accepted: {reason}.",
                     attachment.name
                 ));
             }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long an album or a long text may go on growing after its latest part, and in all.
+/// How long an album or a long text may continue growing after its latest part, and in all.
 const ALBUM_SETTLES: Duration = Duration::from_secs(1);
 const ALBUM_MAX: Duration = Duration::from_secs(8);
 /// How long a chat rests whose updates could not be taken.
@@ -14,7 +14,7 @@ const REST: Duration = Duration::from_secs(2);
 /// The updates since the oldest that is not confirmed. Telegram returns at most 100 from there on, which is the bound.
 #[derive(Debug, Default)]
 pub(super) struct Intake {
-    /// Whether each update is done.
+    /// Received updates; `true` once one is done.
     known: BTreeMap<i64, bool>,
     chats: HashMap<i64, Chat>,
 }
@@ -26,19 +26,20 @@ struct Chat {
     rests_until: Option<Instant>,
 }
 
-/// What became of a chat's updates.
+/// State of a chat's updates.
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) chat_id: i64,
     /// The ids of those that are done.
     pub(super) done: Vec<i64>,
-    /// Those that are to be tried again.
+    /// Those to try again.
     pub(super) left: Vec<Update>,
 }
 
 impl Intake {
-    /// Returns where to go on: at the oldest update that is not done, else after all. Without any to confirm there is
-    /// no place, since ids may begin anew at a lower number after a week of silence.
+    /// Returns the update at which to continue: the oldest that is not done, else the one after all. Without any to
+    /// confirm there is
+    /// none, since ids may start over at a lower number after a week of silence.
     pub(super) fn offset(&self) -> Option<i64> {
         let pending = self
             .known
@@ -56,7 +57,7 @@ impl Intake {
     /// Takes an answer to a request for updates from an offset on, which was [`Intake::offset`] then.
     pub(super) fn polled(&mut self, offset: Option<i64>, updates: Vec<Update>, now: Instant) {
         if let Some(offset) = offset {
-            // What is below was confirmed by asking.
+            // Lower ids were confirmed by asking.
             self.known = self.known.split_off(&offset);
         }
         for update in updates {
@@ -113,7 +114,7 @@ impl Chat {
         !self.is_running && !rests && !self.waiting.is_empty() && !self.grows(now)
     }
 
-    /// Returns whether something that waits may go on in further updates: an album, or a long text.
+    /// Returns whether something that waits may continue in further updates: an album, or a long text.
     fn grows(&self, now: Instant) -> bool {
         let growing = self.waiting.iter().enumerate().filter(|(place, (_, it))| {
             let mut later = self.waiting.iter().skip(place + 1);

@@ -5,7 +5,7 @@
 //! again from the oldest update that is not durable yet; what came before is skipped.
 //!
 //! # Layout
-//! - `update`: what an update says. `intake`: which updates wait, run and are done. `fetch`: files.
+//! - `update`: the content of an update. `intake`: updates that wait, run and are done. `fetch`: files.
 //! - `take`: hands in the updates of one chat.
 
 mod fetch;
@@ -40,9 +40,9 @@ const BUSY_PAUSE: Duration = Duration::from_millis(500);
 /// The pauses after failures: the first one, and the longest.
 const PAUSE_MIN: Duration = Duration::from_secs(1);
 const PAUSE_MAX: Duration = Duration::from_secs(60);
-/// Failures in a row after which the hub is told that the channel receives nothing.
+/// Failures in a row after which the channel is reported as not receiving.
 const FAILURES_TOLD: u32 = 3;
-/// What helps against a webhook.
+/// Remedy for a webhook.
 const HAS_WEBHOOK: &str = "a webhook is set for this bot, which takes its updates: `rondo doctor --probe` says how to delete it";
 /// The bound on the updates of one answer.
 const UPDATES_MAX: u32 = 100;
@@ -147,7 +147,7 @@ async fn receive(telegram: &Telegram, inbox: &Inbox, me: &Me) -> Result<(), Chan
     }
 }
 
-/// Asks for updates: waits for some only where nothing else is to be done.
+/// Asks for updates: waits for some only if there is nothing else to do.
 async fn poll(
     telegram: &Telegram,
     offset: Option<i64>,
@@ -177,12 +177,12 @@ async fn poll(
 #[derive(Debug, Default)]
 struct Pause {
     failures: u32,
-    /// Whether it is known that Telegram hands out updates.
+    /// Set if Telegram is known to hand out updates.
     is_well: bool,
 }
 
 impl Pause {
-    /// Takes it that the failures are over.
+    /// Records that the failures are over.
     fn is_over(&mut self, inbox: &Inbox) {
         self.failures = 0;
         if !self.is_well {
@@ -191,7 +191,7 @@ impl Pause {
         }
     }
 
-    /// Returns how long to wait, unless that is of no use.
+    /// Returns how long to wait, unless waiting is useless.
     fn after(&mut self, error: &ApiError, inbox: &Inbox) -> Result<Duration, ChannelError> {
         if let Some(message) = hopeless(error) {
             return Err(ChannelError::Setup { message });
@@ -212,7 +212,7 @@ impl Pause {
     }
 }
 
-/// Returns what is to be done about an error that no waiting ends. Telegram answers 404 to what is no token at all.
+/// Returns the remedy for an error that no waiting ends. Telegram answers 404 to what is not a token at all.
 fn hopeless(error: &ApiError) -> Option<String> {
     if error.says(409, "webhook") {
         return Some(HAS_WEBHOOK.to_owned());

@@ -14,13 +14,12 @@ use rondo_hub::inbox::{self, Inbox, InboxError};
 use serde_json::Value;
 use std::collections::VecDeque;
 
-/// What a person is told whose message had no place.
-const FULL: &str =
-    "Too many messages wait in this chat. This one was not taken: please send it again later.";
-/// What is shown to a person who may not answer.
+/// Message to a person whose message had no place.
+const FULL: &str = "Too many messages are waiting in this chat. This one was not accepted: please send it again later.";
+/// Message to a person who may not answer.
 const NOT_YOURS: &str = "You may not answer this.";
-/// What is shown where a button does nothing any more.
-const OVER: &str = "This question is not open any more.";
+/// Message for a button without effect.
+const OVER: &str = "This question is no longer open.";
 /// Bytes of a button's query id, which becomes a part of the event's.
 const QUERY_BYTES_MAX: usize = 150;
 
@@ -143,7 +142,7 @@ async fn take_message(
     }
 }
 
-/// Returns what a message or album says; `None` where it is about the chat itself.
+/// Returns the content of a message or album; `None` if it is about the chat itself.
 fn content(
     me: &Me,
     message: &Message,
@@ -190,13 +189,13 @@ fn content(
     Some((body, attachments, is_meant))
 }
 
-/// Returns what a group is told that the bot was added to.
+/// Returns the greeting for a group to which the bot was added.
 fn joined(me: &Me, message: &Message) -> Option<String> {
     let mut added = message.new_chat_members.iter().flatten();
     if !added.any(|user| user.id == me.id) {
         return None;
     }
-    let answers = "Hello! In groups I answer where I am mentioned or replied to.";
+    let answers = "Hello! In groups I answer when I am mentioned or replied to.";
     Some(match me.sees_all {
         true => answers.to_owned(),
         false => format!(
@@ -258,7 +257,7 @@ async fn take_press(
     }
 }
 
-/// Says what is to become of an event that was not taken, and tells the chat where it is given up.
+/// Decides about an event that was not taken, and tells the chat if it is given up.
 async fn refused(telegram: &Telegram, place: Place, error: &InboxError) -> Result<(), Later> {
     tracing::warn!(chat = place.chat_id, %error, "a message of Telegram was not taken");
     match error {
@@ -309,7 +308,7 @@ async fn remove_buttons(telegram: &Telegram, place: Place, message_id: i32) {
     forget(removed.err());
 }
 
-/// What only decorates may fail.
+/// Failures of mere decorations are ignored.
 fn forget(error: Option<crate::ApiError>) {
     if let Some(error) = error {
         tracing::debug!(%error, "left out");

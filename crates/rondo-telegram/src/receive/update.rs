@@ -1,4 +1,4 @@
-//! What an update says.
+//! Content of an update.
 
 use crate::channel::Place;
 use frankenstein::types::{
@@ -14,7 +14,7 @@ use serde_json::Value;
 const DATA_BYTES_MAX: usize = 64;
 /// Characters of a question's token.
 const TOKEN_CHARS: usize = 22;
-/// The fields of a message that are read where the others are not understood.
+/// The fields of a message that are read if the others are not understood.
 const PLAIN_FIELDS: [&str; 9] = [
     "message_id",
     "date",
@@ -27,12 +27,12 @@ const PLAIN_FIELDS: [&str; 9] = [
     "entities",
 ];
 
-/// Who the bot is.
+/// Identity of the bot.
 #[derive(Debug, Clone)]
 pub(super) struct Me {
     pub(super) id: u64,
     pub(super) name: String,
-    /// Whether it sees all messages of groups, that is, has no privacy mode.
+    /// Set if it sees all messages of groups, that is, has no privacy mode.
     pub(super) sees_all: bool,
 }
 
@@ -62,7 +62,7 @@ struct Envelope {
 }
 
 impl Update {
-    /// Reads an update; `None` where it has no id, so that it cannot be confirmed either. One that is not understood
+    /// Reads an update; `None` if it has no id, so that it cannot be confirmed either. One that is not understood
     /// must not keep those behind it from being read.
     pub(super) fn read(json: &str) -> Option<Self> {
         let envelope: Envelope = serde_json::from_str(json).ok()?;
@@ -81,7 +81,7 @@ impl Update {
         })
     }
 
-    /// Returns the chat that it is from; `None` where there is nothing to do.
+    /// Returns the chat that it is from; `None` if there is nothing to do.
     pub(super) fn chat_id(&self) -> Option<i64> {
         match &self.content {
             Content::Message(message) => Some(message.chat.id),
@@ -105,7 +105,7 @@ fn read_message(message: Value) -> Content {
     if let Some(fields) = fields.as_object_mut() {
         let is_forwarded = fields.contains_key("forward_origin");
         fields.retain(|name, _| PLAIN_FIELDS.contains(&name.as_str()));
-        // Whoever wrote it first is not understood, but it was not its sender.
+        // The first author is not understood, but it was not its sender.
         fields.insert("is_automatic_forward".to_owned(), is_forwarded.into());
     }
     match serde_json::from_value(fields) {
@@ -173,7 +173,7 @@ impl Update {
         self.is_of_sender(earlier) && !self.is_of_album(earlier) && !self.goes_on(earlier)
     }
 
-    /// Returns whether it goes on with the update before it: with the rest of a long text, or another album that was sent
+    /// Returns whether it continues with the update before it: with the rest of a long text, or another album that was sent
     /// at once, such as the documents beside pictures.
     pub(super) fn goes_on(&self, before: &Self) -> bool {
         let (Some(message), Some(earlier)) = (self.message(), before.message()) else {
@@ -192,7 +192,7 @@ impl Update {
     }
 }
 
-/// Returns where a message is. Outside of forums a thread is a chain of replies, which is no chat of its own.
+/// Returns the place of a message. Outside of forums a thread is a chain of replies, which is not a chat of its own.
 pub(super) fn place(message: &Message) -> Place {
     let is_topic = message.is_topic_message.unwrap_or_default();
     Place {
@@ -201,7 +201,7 @@ pub(super) fn place(message: &Message) -> Place {
     }
 }
 
-/// Returns where a button is, and below which message.
+/// Returns the place of a button, and the message above it.
 pub(super) fn pressed_at(query: &CallbackQuery) -> Option<(Place, i32)> {
     match query.message.as_ref()? {
         MaybeInaccessibleMessage::Message(message) => Some((place(message), message.message_id)),
@@ -222,8 +222,9 @@ pub(super) fn kind(message: &Message) -> ChatKind {
     }
 }
 
-/// Returns who wrote a message. Who writes as a chat (a channel, or an anonymous administrator) has that chat's id:
-/// behind it may be anyone, and the person's id that stands beside it is the same for all of them.
+/// Returns the sender of a message. A sender who writes as a chat (a channel, or an anonymous administrator) has that
+/// chat's id:
+/// behind it may be anyone, and the person's id that is beside it is the same for all of them.
 pub(super) fn sender(message: &Message) -> Option<Sender> {
     if let Some(chat) = &message.sender_chat {
         return Some(Sender {
@@ -244,8 +245,8 @@ pub(super) fn person(user: &frankenstein::types::User) -> Sender {
     }
 }
 
-/// Returns the text of a message, without the bot's name where that only says who is meant, and whether it is meant. The
-/// command of another bot is no text.
+/// Returns the text of a message, without the bot's name if that only says who is meant, and whether it is meant. The
+/// command of another bot is not text.
 pub(super) fn addressed(message: &Message, me: &Me) -> (String, bool) {
     let text = message.text.as_ref().or(message.caption.as_ref());
     let text = text.cloned().unwrap_or_default();
@@ -307,7 +308,7 @@ fn is_reply_to(message: &Message, me: &Me) -> bool {
     author.is_some_and(|user| user.id == me.id)
 }
 
-/// Writes what a button answers as its data; `None` where it is too long.
+/// Writes what a button answers as its data; `None` if it is too long.
 pub(crate) fn encoded(choice: &Choice) -> Option<String> {
     let token = &choice.token;
     let data = match &choice.value {

@@ -10,7 +10,7 @@ const SCHEMES: [&str; 4] = ["http://", "https://", "mailto:", "tg://"];
 /// The bound on the name of a language of code.
 const LANGUAGE_CHARS_MAX: usize = 32;
 
-/// Reads Markdown as models write it. What has no counterpart becomes text: tables are set in columns, images are
+/// Reads Markdown as models write it. Elements without a counterpart become text: tables are set in columns, images are
 /// links, and HTML is shown as it is written.
 #[must_use]
 pub fn formatted(markdown: &str) -> Formatted {

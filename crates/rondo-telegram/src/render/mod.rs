@@ -33,11 +33,11 @@ pub struct Formatted {
 /// The formatting of a part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entity {
-    /// What it looks like.
+    /// Kind of formatting.
     pub kind: MessageEntityType,
-    /// Where it is, in UTF-16 units of the text.
+    /// Range in UTF-16 units of the text.
     pub at: Range<usize>,
-    /// Where a link leads, or the language of code.
+    /// Target of a link, or the language of code.
     pub detail: Option<String>,
 }
 

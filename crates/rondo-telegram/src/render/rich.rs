@@ -7,7 +7,7 @@ use pulldown_cmark::{Event, Parser, Tag};
 pub const RICH_CHARS_MAX: usize = 32_768;
 
 /// Returns Markdown whose images are links and whose HTML is text, so that showing the message fetches nothing from
-/// elsewhere; `None` where it is empty or too long for a rich message.
+/// elsewhere; `None` if it is empty or too long for a rich message.
 #[must_use]
 pub fn rich(markdown: &str) -> Option<String> {
     let mut changes: Vec<(usize, usize, &str)> = Vec::new();

@@ -4,7 +4,7 @@ use super::{Entity, Formatted, units};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 /// Cuts a text into parts of at most `units_max` UTF-16 units (at least 2), preferably between paragraphs, else between
-/// lines, else between words. Formatting goes on in the next part. Parts are never empty; there may be none.
+/// lines, else between words. Formatting continues in the next part. Parts are never empty; there may be none.
 #[must_use]
 pub fn split(formatted: &Formatted, units_max: usize) -> Vec<Formatted> {
     let mut parts = Vec::new();
@@ -27,11 +27,11 @@ pub fn split(formatted: &Formatted, units_max: usize) -> Vec<Formatted> {
     parts
 }
 
-/// Returns where to cut, in bytes.
+/// Returns the place of the cut, in bytes.
 fn cut(text: &str, units_max: usize) -> usize {
     let mut count = 0;
     let mut window = text.len();
-    // What is shown as one character, such as a family of several emoji, stays whole.
+    // A sequence shown as one character, such as a family of several emoji, stays whole.
     for (at, it) in text.grapheme_indices(true) {
         count += units(it);
         if count > units_max {
@@ -54,7 +54,7 @@ fn cut(text: &str, units_max: usize) -> usize {
     found.unwrap_or(window)
 }
 
-/// Returns where to cut a text whose first character alone is longer than a message.
+/// Returns the place of the cut in a text whose first character alone is longer than a message.
 fn within_character(text: &str, units_max: usize) -> usize {
     let mut count = 0;
     let fits = text.char_indices().find(|(_, it)| {

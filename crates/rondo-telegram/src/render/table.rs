@@ -1,4 +1,4 @@
-//! Tables as text: in columns where they are narrow enough for a phone, else as a list.
+//! Tables as text: in columns if they are narrow enough for a phone, else as a list.
 
 use textwrap::core::display_width;
 
@@ -28,7 +28,7 @@ impl Table {
         }
     }
 
-    /// Returns the table in columns; `None` where it is too wide.
+    /// Returns the table in columns; `None` if it is too wide.
     pub(super) fn in_columns(&self) -> Option<String> {
         let count = self.rows.iter().map(Vec::len).max()?;
         let width = |column: usize| {

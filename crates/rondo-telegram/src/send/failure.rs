@@ -1,4 +1,4 @@
-//! What the hub is to do where Telegram does not take a message.
+//! Reaction of the hub if Telegram refuses a message.
 
 use crate::ApiError;
 use rondo_hub::channel::SendError;
@@ -7,14 +7,14 @@ use std::time::Duration;
 /// The wait where Telegram names none.
 const TOO_MANY_WAIT: Duration = Duration::from_secs(5);
 
-/// What Telegram says of chats that are gone.
+/// Errors of Telegram about chats that are gone.
 const GONE: [&str; 4] = [
     "chat not found",
     "user not found",
     "PEER_ID_INVALID",
     "group chat was deactivated",
 ];
-/// What it says of an edit that cannot be, though the text may be sent.
+/// Errors about an impossible edit, though the text may be sent.
 const NO_EDIT: [&str; 4] = [
     "message to edit not found",
     "message can't be edited",
@@ -63,12 +63,12 @@ pub(super) fn is_of_form(error: &ApiError) -> bool {
     error.code() == Some(400) && matches!(failed(error), SendError::Refused { .. })
 }
 
-/// Returns whether a message shows what it was to be edited to.
+/// Returns whether a message already shows the edited text.
 pub(super) fn is_same(error: &ApiError) -> bool {
     error.says(400, "message is not modified")
 }
 
-/// Returns whether a message cannot be edited, so that a new one is to be sent.
+/// Returns whether a message cannot be edited, so that a new one must be sent.
 pub(super) fn is_no_edit(error: &ApiError) -> bool {
     NO_EDIT.iter().any(|it| error.says(400, it))
 }

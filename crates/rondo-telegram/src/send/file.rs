@@ -11,7 +11,7 @@ pub(super) const PHOTO_BYTES_MAX: usize = 10 << 20;
 /// Reads a file off the async threads.
 ///
 /// # Errors
-/// What the chat is told.
+/// Message for the chat.
 pub(super) async fn read(file: &OutgoingFile) -> Result<Bytes, String> {
     let attached = file.clone();
     let read = tokio::task::spawn_blocking(move || read_attached(&attached)).await;
@@ -20,7 +20,7 @@ pub(super) async fn read(file: &OutgoingFile) -> Result<Bytes, String> {
 }
 
 fn read_attached(file: &OutgoingFile) -> Result<Bytes, String> {
-    let opened = file.open().map_err(|_| "it is not there any more")?;
+    let opened = file.open().map_err(|_| "it no longer exists")?;
     let mut bytes = Vec::new();
     let limit = FILE_BYTES_MAX.saturating_add(1);
     let count = opened.take(limit).read_to_end(&mut bytes);

@@ -1,7 +1,7 @@
 //! Sending: a message of the hub as messages of Telegram.
 //!
 //! # Layout
-//! - `plan`: which messages it becomes. `piece`: sends one of them. `failure`: what the hub is to do where that fails.
+//! - `plan`: the messages it becomes. `piece`: sends one of them. `failure`: the hub's reaction if that fails.
 
 mod failure;
 mod file;
@@ -25,7 +25,7 @@ const WAIT_MAX: Duration = Duration::from_secs(5);
 /// Messages of several parts whose progress is remembered.
 const PARTS_MAX: usize = 1_000;
 
-/// Which parts of messages were sent, so that those are not sent again where a later one failed. It does not outlive the
+/// Which parts of messages were sent, so that those are not sent again if a later one failed. It does not outlive the
 /// process: then all parts are sent again.
 #[derive(Debug, Default)]
 pub(crate) struct Parts(HashMap<String, Sent>);
@@ -34,7 +34,7 @@ pub(crate) struct Parts(HashMap<String, Sent>);
 struct Sent {
     count: usize,
     first: Option<i32>,
-    /// Whether Telegram refused it as a rich message.
+    /// Set if Telegram refused it as a rich message.
     is_rich_refused: bool,
 }
 
@@ -42,7 +42,7 @@ impl Telegram {
     /// Sends a message, or what is left of it.
     pub(crate) async fn deliver(&self, message: &Outgoing) -> Result<Receipt, SendError> {
         let place = Place::of(&message.chat).ok_or_else(|| SendError::Refused {
-            reason: "the chat is none of Telegram's".to_owned(),
+            reason: "the chat is not on Telegram".to_owned(),
         })?;
         let mut sent = self
             .parts()

@@ -24,7 +24,7 @@ const BUTTONS_A_ROW: usize = 2;
 const BUTTONS_MAX: usize = 20;
 const LABEL_CHARS_MAX: usize = 60;
 
-/// What goes along with a text.
+/// Parameters that accompany a text.
 struct Context {
     place: Place,
     /// The message to edit instead of sending one.
@@ -94,7 +94,7 @@ impl Telegram {
         }
     }
 
-    /// Sends a text, as an edit where there is a message to edit, and outside of its topic where that is gone.
+    /// Sends a text, as an edit if there is a message to edit, and outside of its topic if that is gone.
     async fn send_text(&self, mut context: Context, body: Body) -> Result<i32, ApiError> {
         if let Some(id) = context.edit.take() {
             match self.edit(&context, id, &body).await {
@@ -242,7 +242,7 @@ impl Telegram {
     }
 }
 
-/// Turns previews of links off: fetching one tells the server of the link that it was sent, and what stands in it.
+/// Turns previews of links off: fetching one tells the server of the link that it was sent, and what is in it.
 pub(crate) fn no_preview() -> LinkPreviewOptions {
     LinkPreviewOptions::builder().is_disabled(true).build()
 }

@@ -8,9 +8,9 @@ use rondo_hub::channel::{Outgoing, OutgoingFile};
 const TEXTS_MAX: usize = 8;
 /// The name of that file.
 const FILE_NAME: &str = "answer.md";
-const GOES_ON: &str = "\u{2026}\n\n(It goes on in the file below.)";
+const GOES_ON: &str = "\u{2026}\n\n(Continued in the file below.)";
 
-/// What one message of Telegram is.
+/// Content of one message of Telegram.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Piece {
     /// Markdown that Telegram reads itself.

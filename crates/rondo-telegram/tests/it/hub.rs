@@ -27,7 +27,7 @@ const USERS: &str = "
     ids = ['telegram:8']
 ";
 
-/// What outlives a hub.
+/// State that outlives a hub.
 struct World {
     home: tempfile::TempDir,
     model: Server,
@@ -68,7 +68,7 @@ impl World {
         RunningHub { stop, task }
     }
 
-    /// What the model read last.
+    /// Text that the model read last.
     fn last_read(&self) -> String {
         let requests = self.model.requests();
         requests.last().unwrap().json().to_string()

@@ -1,4 +1,4 @@
-//! What the hub gets of what people write.
+//! Events that the hub gets from messages of people.
 
 use crate::support::{Hub, bot, telegram};
 use rondo_hub::channel::{Channel as _, ChannelError, ChatKind, InboundBody};
@@ -108,7 +108,7 @@ async fn what_was_sent_together_is_one_message() {
     let (first, second) = ("x".repeat(4096), "yz");
     server.say(Place::Private(7), 7, &first);
     server.say(Place::Private(7), 7, second);
-    // Pictures and documents that were chosen at once, and somebody else's words between the parts of an album.
+    // Pictures and documents that were chosen at once, and another person's words between the parts of an album.
     let part = |album: &str, kind: &str, id: &str| {
         let file = json!({ "file_id": id, "file_unique_id": id, "width": 1, "height": 1 });
         let file = if kind == "photo" { json!([file]) } else { file };
@@ -235,7 +235,7 @@ async fn an_album_is_one_message_and_says_what_it_lacks() {
     );
     assert_eq!(
         notes,
-        ["The file `photo.jpg` was not taken: Telegram did not hand it out."]
+        ["The file `photo.jpg` was not accepted: Telegram did not hand it out."]
     );
     server.until(|it| it.unconfirmed() == 0).await;
     running.stopped().await;
@@ -287,7 +287,7 @@ async fn a_voice_message_is_refused_politely_and_a_file_that_is_too_large_named(
     );
     assert_eq!(
         notes(1),
-        "The file `big.iso` was not taken: bots get files of at most 20 MB."
+        "The file `big.iso` was not accepted: bots get files of at most 20 MB."
     );
     server.until(|it| it.unconfirmed() == 0).await;
     running.stopped().await;

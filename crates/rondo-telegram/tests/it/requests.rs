@@ -1,4 +1,4 @@
-//! Requests, answers, and what is said where they fail.
+//! Requests, answers, and what is said if they fail.
 
 use crate::support::{TOKEN, api, bot};
 use bytes::Bytes;

@@ -1,4 +1,4 @@
-//! What a person sees of what the hub sends.
+//! Messages of the hub, as a person sees them.
 
 use crate::support::{bot, message, question, telegram, telegram_with};
 use rondo_hub::channel::{Channel as _, Outgoing, OutgoingFile, Progress, Receipt, SendError};
@@ -125,7 +125,7 @@ async fn what_is_longer_than_messages_should_be_is_a_file() {
     telegram(&api).send(&message("7", &text)).await.unwrap();
     let seen = server.seen(7);
     assert_eq!(seen.len(), 2);
-    assert!(seen[0].text.ends_with("(It goes on in the file below.)"));
+    assert!(seen[0].text.ends_with("(Continued in the file below.)"));
     let file = seen[1].file.clone().unwrap();
     assert_eq!(
         (file.name.as_str(), &file.bytes[..]),
@@ -241,11 +241,11 @@ async fn files_are_sent_and_those_that_are_not_are_named() {
     );
     assert_eq!(
         shown(4).2,
-        "The file `link` was not sent: it is not there any more."
+        "The file `link` was not sent: it no longer exists."
     );
     assert_eq!(
         shown(5).2,
-        "The file `gone` was not sent: it is not there any more."
+        "The file `gone` was not sent: it no longer exists."
     );
     assert_eq!(server.violations(), Vec::<String>::new());
 }

@@ -86,7 +86,7 @@ struct State {
     refusals: Mutex<HashMap<String, Vec<InboxError>>>,
     admitted: Mutex<Option<Vec<String>>>,
     decision: Mutex<Taken>,
-    /// What the channel said of itself.
+    /// States that the channel reported.
     told: watch::Sender<Vec<String>>,
 }
 
@@ -133,7 +133,7 @@ impl Hub {
         events.expect("the sender is kept").clone()
     }
 
-    /// What the channel said of itself, once that is so much.
+    /// States that the channel reported, once there are so many.
     pub(crate) async fn told(&self, count: usize) -> Vec<String> {
         let mut told = self.0.told.subscribe();
         let told = told.wait_for(|it| it.len() >= count).await;

@@ -9,7 +9,7 @@
 //! and `sqlite-vfs` is not maintained and knows no write-ahead log. So this is one over SQLite's own: it passes on locks
 //! and shared memory as they are.
 //!
-//! What it does not model: the names of files, which are there as soon as SQLite makes them.
+//! It does not model the names of files, which are there as soon as SQLite makes them.
 
 mod vfs;
 mod volatile;
@@ -21,13 +21,13 @@ use std::str::FromStr;
 pub struct PowerLoss {
     /// Of a hundred sectors that are written, so many reach the disk before they are synced.
     pub strays: u64,
-    /// Says which, together with what is written.
+    /// Selects these sectors, together with the data that is written.
     pub seed: u64,
     /// The sync at which the process ends by itself; none has it end whenever it is killed.
     pub at: Option<Moment>,
 }
 
-/// A sync of a write-ahead log, which is a commit where a database waits for each.
+/// A sync of a write-ahead log, which is a commit if a database waits for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// Just before this one: what it is to sync is lost.
@@ -37,7 +37,7 @@ pub enum Moment {
 }
 
 impl PowerLoss {
-    /// Has all databases that this process opens from now on lie on such a disk. Another process must not have one of them
+    /// Puts all databases that this process opens from now on on such a disk. Another process must not have one of them
     /// open meanwhile: it would not see what is not synced.
     ///
     /// # Panics
@@ -61,7 +61,7 @@ impl PowerLoss {
 impl FromStr for PowerLoss {
     type Err = String;
 
-    /// Reads what [`PowerLoss::word`] returns.
+    /// Reads the word that [`PowerLoss::word`] returns.
     fn from_str(word: &str) -> Result<Self, String> {
         let malformed = || format!("`{word}` does not say how power is lost");
         let number = |text: &str| text.parse::<u64>().map_err(|_| malformed());

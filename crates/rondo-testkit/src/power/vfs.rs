@@ -33,7 +33,7 @@ unsafe impl Send for System {}
 // SAFETY: as above.
 unsafe impl Sync for System {}
 
-/// What SQLite holds of an open file; the system's own follows it in the same memory.
+/// SQLite's view of an open file; the system's own follows it in the same memory.
 #[repr(C)]
 struct OpenFile {
     base: ffi::sqlite3_file,
@@ -104,7 +104,7 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Disk {
-    /// Counts a sync of a log, and loses power where that is the moment.
+    /// Counts a sync of a log, and loses power if that is the moment.
     fn count_sync(&self) -> u64 {
         let mut syncs = locked(&self.syncs);
         *syncs += 1;
@@ -204,7 +204,7 @@ unsafe extern "C" fn open(
     ffi::SQLITE_OK
 }
 
-/// Returns what is on the disk of a file.
+/// Returns the content of a file on the disk.
 ///
 /// # Safety
 /// As of [`system`].
@@ -325,7 +325,7 @@ unsafe extern "C" fn truncate(file: *mut ffi::sqlite3_file, len: i64) -> c_int {
     }
 }
 
-/// What the kernel has survives the end of this process, so it is not asked to sync.
+/// Data in the kernel survives the end of this process, so it is not asked to sync.
 unsafe extern "C" fn sync(file: *mut ffi::sqlite3_file, _: c_int) -> c_int {
     // SAFETY: the file is open.
     unsafe {

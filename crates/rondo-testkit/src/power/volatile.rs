@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-/// What a disk writes at once, in bytes.
+/// Bytes that a disk writes at once.
 pub(super) const SECTOR: usize = 512;
 
 /// A file as its process sees it, and what of that is not on the disk.
@@ -10,7 +10,7 @@ pub(super) struct VolatileFile {
     bytes: Vec<u8>,
     /// The sectors that were written since the last sync, by number.
     unsynced: BTreeSet<usize>,
-    /// Whether it was cut since the last sync.
+    /// Set if it was cut since the last sync.
     was_cut: bool,
 }
 
@@ -66,7 +66,8 @@ impl VolatileFile {
         (begin, self.bytes.get(begin..end).unwrap_or_default())
     }
 
-    /// Returns what is to be written by a sync: the sectors, and the length where the file was cut. It counts as written.
+    /// Returns the parts that a sync must write: the sectors, and the length if the file was cut. They count as
+    /// written.
     pub(super) fn sync(&mut self) -> (BTreeSet<usize>, Option<usize>) {
         let cut = std::mem::take(&mut self.was_cut).then_some(self.bytes.len());
         (std::mem::take(&mut self.unsynced), cut)

@@ -1,9 +1,9 @@
-//! What goes wrong between the bot and Telegram.
+//! Faults between the bot and Telegram.
 
 use crate::{Response, Step};
 use serde_json::{Value, json};
 
-/// What happens to one request instead of an ordinary answer.
+/// Fault of one request instead of an ordinary answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fault {
     /// Refused: an error of the Bot API with this code and description.

@@ -22,9 +22,9 @@ pub(super) enum Value {
 /// A file as it was uploaded.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SentFile {
-    /// Its name.
+    /// Name of the file.
     pub name: String,
-    /// What is in it.
+    /// Content of the file.
     pub bytes: Bytes,
 }
 
@@ -49,7 +49,7 @@ impl Form {
         })
     }
 
-    /// Returns a parameter as JSON; text of a form is read as JSON where it is some.
+    /// Returns a parameter as JSON; text of a form is read as JSON if it is some.
     pub(super) fn json(&self, name: &str) -> Json {
         match self.fields.get(name) {
             Some(Value::Json(value)) => value.clone(),

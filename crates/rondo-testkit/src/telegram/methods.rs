@@ -1,4 +1,4 @@
-//! What the methods of the Bot API do.
+//! Methods of the Bot API.
 
 use super::form::Form;
 use super::seen::{Draft, SeenMessage, span};
@@ -12,7 +12,7 @@ const CAPTION_MAX: usize = 1024;
 /// The bounds on rich messages and on the data of a button.
 const RICH_MAX: usize = 32_768;
 const BUTTON_BYTES_MAX: usize = 64;
-/// The bounds on what is uploaded, in bytes.
+/// The bounds on uploads, in bytes.
 const PHOTO_BYTES_MAX: usize = 10 << 20;
 const FILE_BYTES_MAX: usize = 50 << 20;
 

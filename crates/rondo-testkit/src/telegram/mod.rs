@@ -5,9 +5,9 @@
 //! chat: that, and not the requests, is what tests should look at.
 //!
 //! # Layout
-//! - `server`: [`BotServer`]. `state`, `methods`: what it knows, and what the methods do with it.
-//! - `updates`: what people and Telegram send to the bot. `seen`: what a person sees.
-//! - `faults`: what goes wrong. `form`, `spec`: reading requests, and checking them.
+//! - `server`: [`BotServer`]. `state`, `methods`: its state, and the methods' use of it.
+//! - `updates`: updates that people and Telegram send to the bot. `seen`: the messages that a person sees.
+//! - `faults`: faults. `form`, `spec`: reading requests, and checking them.
 
 #![expect(
     clippy::indexing_slicing,

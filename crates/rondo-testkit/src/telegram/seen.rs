@@ -1,4 +1,4 @@
-//! What a person sees in a chat.
+//! View of a person in a chat.
 
 use super::SentFile;
 use serde_json::Value;
@@ -22,13 +22,13 @@ pub struct SeenMessage {
     pub buttons: Vec<(String, String)>,
     /// The file.
     pub file: Option<SentFile>,
-    /// Whether the file is shown as a picture.
+    /// Set if the file is shown as a picture.
     pub is_photo: bool,
     /// The message that it answers.
     pub reply_to: Option<i64>,
-    /// What it said before each edit, oldest first.
+    /// Text before each edit, oldest first.
     pub before: Vec<String>,
-    /// Whether links in it may show a preview.
+    /// Set if links in it may show a preview.
     pub has_preview: bool,
 }
 
@@ -39,7 +39,7 @@ pub struct Draft {
     pub chat_id: i64,
     /// Which draft it replaces.
     pub draft_id: i64,
-    /// What it shows.
+    /// Label of the button.
     pub text: String,
 }
 
@@ -58,7 +58,7 @@ impl SeenMessage {
     }
 }
 
-/// Returns where an entity is, in UTF-16 units.
+/// Returns the range of an entity, in UTF-16 units.
 pub(super) fn span(entity: &Value) -> std::ops::Range<usize> {
     let number = |name: &str| {
         let number = entity[name].as_u64().unwrap_or_default();

@@ -116,7 +116,7 @@ impl BotServer {
             .insert(id.to_owned(), bytes.into());
     }
 
-    /// Has the next request of a method meet a fault; several faults meet as many requests.
+    /// Adds a fault for the next request of a method; several faults meet as many requests.
     pub fn fail(&self, method: &str, fault: Fault) {
         let mut state = self.shared.state();
         state
@@ -126,7 +126,7 @@ impl BotServer {
             .push_back(fault);
     }
 
-    /// Has all requests about a chat meet a fault; `None` ends that.
+    /// Sets a fault for all requests about a chat; `None` ends that.
     pub fn fail_chat(&self, chat_id: i64, fault: Option<Fault>) {
         let mut state = self.shared.state();
         match fault {
@@ -176,7 +176,7 @@ impl BotServer {
         self.shared.state().drafts.clone()
     }
 
-    /// Returns what the bot was shown to be doing, as chat and action.
+    /// Returns the bot's actions that were shown, as chat and action.
     #[must_use]
     pub fn actions(&self) -> Vec<(i64, String)> {
         self.shared.state().actions.clone()
@@ -200,7 +200,7 @@ impl BotServer {
         self.shared.state().waiting.len()
     }
 
-    /// Returns what requests broke the API's description, which should be nothing.
+    /// Returns the requests that broke the API's description, of which there should be none.
     #[must_use]
     pub fn violations(&self) -> Vec<String> {
         self.shared.state().violations.clone()

@@ -10,7 +10,7 @@ const DESCRIPTION: &str = include_str!("../../../../fixtures/telegram/api.json")
 static SPEC: LazyLock<Value> =
     LazyLock::new(|| serde_json::from_str(DESCRIPTION).expect("the fixture is JSON"));
 
-/// Returns what of a request the description does not allow.
+/// Returns the parts of a request that the description does not allow.
 pub(super) fn violations(method: &str, form: &Form) -> Vec<String> {
     let Some(fields) = SPEC["methods"][method].as_object() else {
         return vec![format!("there is no method `{method}`")];

@@ -1,4 +1,4 @@
-//! What the server knows: updates that wait, chats, faults, and what broke the rules.
+//! State of the server: waiting updates, chats, faults, and violations of the rules.
 
 use super::faults::{Fault, refused};
 use super::seen::{Draft, SeenMessage};

@@ -1,4 +1,4 @@
-//! What people and Telegram send to the bot.
+//! Messages of people and of Telegram to the bot.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ pub const BOT_NAME: &str = "rondo_test_bot";
 /// The date of the first message, in seconds since 1970.
 pub(super) const FIRST_DATE: i64 = 1_780_000_000;
 
-/// Where a message is written.
+/// Chat of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
     /// A private chat with this person, whose id is the chat's.

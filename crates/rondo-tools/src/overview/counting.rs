@@ -1,4 +1,4 @@
-//! How many files, directories or lines there are, where a question asks for that alone.
+//! How many files, directories or lines there are, if a question asks for that alone.
 //!
 //! A listing with bounds does not tell, and a small model that is shown one takes any number in it for the answer; told which
 //! command would count, it often makes up a number. A question that asks for more, such as which files were changed today,
@@ -19,7 +19,7 @@ const PLACES_MAX: usize = 4;
 const FILE_BYTES_MAX: u64 = 64 << 20;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 64 << 10;
-/// What a count is asked for by.
+/// Words that ask for a count.
 const ASKING: [[&str; 2]; 3] = [["how", "many"], ["how", "often"], ["number", "of"]];
 /// Words of a question; a longer one asks for more than a count.
 const WORDS_MAX: usize = 40;
@@ -75,10 +75,10 @@ const KINDS: [(&str, &str); 28] = [
     ("yaml yml", "yaml yml"),
 ];
 
-/// What was counted.
+/// Counted files and lines.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
-    /// What is said of it, a line each.
+    /// Statements about the counts, one per line.
     pub(super) facts: Vec<String>,
     /// Files whose lines were counted.
     pub(super) files: Vec<String>,
@@ -113,7 +113,7 @@ fn asked(question: &str, workspace: &Workspace) -> Option<Asked> {
     is_clear.then_some(asked)
 }
 
-/// Returns the words of a question; `None` where it is long.
+/// Returns the words of a question; `None` if it is long.
 fn words(question: &str) -> Option<Vec<Word>> {
     let words = question.split_whitespace().filter_map(Word::new);
     let words: Vec<Word> = words.take(WORDS_MAX + 1).collect();
@@ -130,7 +130,7 @@ fn behind_asking(words: &[Word]) -> Option<usize> {
     places.min()
 }
 
-/// A word of a question, as it stands there and in lower case.
+/// A word of a question, as it is written there and in lower case.
 struct Word {
     text: String,
     lower: String,
@@ -197,7 +197,7 @@ fn thing<'a>(words: impl Iterator<Item = &'a Word>) -> Option<(Thing, Vec<String
     None
 }
 
-/// What is counted, and where.
+/// Requested count, with its directory.
 struct Asked {
     thing: Thing,
     /// Of the files' names; any, if there are none.
@@ -208,7 +208,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// Takes a word behind the one that says what is counted; `None` where it asks for more than a count.
+    /// Takes a word behind the one that says what is counted; `None` if it asks for more than a count.
     fn take(&mut self, word: &Word, workspace: &Workspace) -> Option<()> {
         self.all_levels |= word.is_one_of(&ALL_LEVELS);
         // A directory called `project` is not meant by `this project`.

@@ -1,4 +1,4 @@
-//! The listing of a directory. It says how many files a directory has only where all are listed: a small model takes
+//! The listing of a directory. It says how many files a directory has only if all are listed: a small model takes
 //! any number that it sees for the one that was asked for.
 
 use super::looking::{Listed, Seen};
@@ -67,7 +67,7 @@ fn below(seen: &Seen, is_named: impl Fn(&Listed) -> bool) -> Vec<(&str, Vec<&Lis
     below
 }
 
-/// Returns the file with most lines, the first of several, where there is more than one and all were read.
+/// Returns the file with most lines, the first of several, if there is more than one and all were read.
 fn longest(seen: &Seen) -> Option<&str> {
     let files = seen.files.iter();
     let files = files.filter(|_| seen.is_whole && seen.files.len() > 1);

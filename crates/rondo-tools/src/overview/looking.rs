@@ -26,18 +26,18 @@ const PATH_CHARS_MAX: usize = 80;
 /// Bytes of `.git/HEAD`.
 const HEAD_BYTES_MAX: u64 = 512;
 
-/// What a directory has.
+/// Content of a directory.
 #[derive(Debug, Default)]
 pub(super) struct Seen {
-    /// The branch that is checked out, where the directory is the top of a repository.
+    /// The branch that is checked out, if the directory is the top of a repository.
     pub(super) branch: Option<String>,
     /// Entries by their directories, of which the working directory has the empty path.
     pub(super) directories: BTreeMap<String, Vec<Listed>>,
     /// Small text files.
     pub(super) files: Vec<TextFile>,
-    /// Whether `directories` has all there are.
+    /// Set if `directories` is complete.
     pub(super) has_all_names: bool,
-    /// Whether all files were read, so that what was not found is not there.
+    /// Set if all files were read, so that a word that was not found does not occur.
     pub(super) is_whole: bool,
 }
 
@@ -72,7 +72,7 @@ pub(super) fn look(workspace: &Arc<Workspace>) -> Seen {
             ..Seen::default()
         },
     };
-    // What cannot be looked at is as good as empty: the model can still run commands.
+    // An unreadable directory counts as empty: the model can still run commands.
     let _ = looking.look(&Call::looking(workspace));
     let files = &mut looking.seen.files;
     files.sort_by(|one, other| Path::new(&one.path).cmp(Path::new(&other.path)));
@@ -95,7 +95,7 @@ impl Looking {
             place: &place,
             glob: None,
             depth: Some(DEPTH_MAX),
-            // What is above says more of a directory, where there is no time for all of it.
+            // Upper levels show more of a directory, if there is no time for all of it.
             order: Order::Levels,
             call,
         };
@@ -169,7 +169,7 @@ fn read_text(place: &WorkspacePath<'_>, path: &Path, bytes_max: u64) -> Option<S
     (!text.contains('\0')).then_some(text)
 }
 
-/// Returns the branch that is checked out, where the directory is the top of a repository.
+/// Returns the branch that is checked out, if the directory is the top of a repository.
 fn branch(place: &WorkspacePath<'_>) -> Option<String> {
     let head = read_text(place, Path::new(".git/HEAD"), HEAD_BYTES_MAX)?;
     let head = head.trim();

@@ -1,4 +1,4 @@
-//! What a search that found nothing is told: which of its words the files have, and which like them.
+//! Hints after a search without findings: its words that occur in the files, and similar ones.
 
 use super::looking::{Seen, look};
 use super::words::stem;
@@ -69,7 +69,7 @@ impl Occurrences {
         files
     }
 
-    /// Has no word of a file be named.
+    /// Leaves out all words of a file.
     #[must_use]
     pub fn without(mut self, path: &str) -> Self {
         self.0.retain(|it| it.file != path);
@@ -92,7 +92,7 @@ impl fmt::Display for Occurrences {
     }
 }
 
-/// Returns the words of a command line that are no programs, options or files, in lower case.
+/// Returns the words of a command line that are not programs, options or files, in lower case.
 fn searched(command: &str, seen: &Seen) -> Vec<String> {
     let arguments = shlex::split(command).unwrap_or_else(|| {
         let words = command.split_whitespace();
@@ -111,7 +111,7 @@ fn searched(command: &str, seen: &Seen) -> Vec<String> {
     searched
 }
 
-/// Whether an argument is an option, or says where to search.
+/// `true` if an argument is an option, or names a place to search.
 fn is_place(argument: &str, seen: &Seen) -> bool {
     let path = argument.trim_start_matches("./").trim_end_matches('/');
     argument.starts_with(['-', '*', '/', '.'])

@@ -3,10 +3,10 @@
 use super::words::Word;
 use std::collections::BTreeMap;
 
-/// What a word in a file's path adds to its score, and to that of a line that has words of its own.
+/// Bonus for a word in a file's path, added to the score of the file and of its lines with words of their own.
 const IN_PATH: f64 = 1.5;
 const IN_PATH_OF_LINE: f64 = 0.7;
-/// What it adds that the question names the file.
+/// Bonus for a file that the question names.
 const IS_NAME: f64 = 3.0;
 /// Lines from which on it says something how few of them have a word.
 const LINES_MIN: usize = 30;
@@ -42,12 +42,12 @@ pub(super) struct Together {
     pub(super) lines: Vec<usize>,
 }
 
-/// What was found.
+/// Ranked findings.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Ranking {
     /// The file that fits best.
     pub(super) best: Option<usize>,
-    /// Whether the question names it.
+    /// Set if the question names the file.
     pub(super) is_named: bool,
     /// Lines, the likeliest first.
     pub(super) hits: Vec<Hit>,

@@ -1,4 +1,4 @@
-//! What a table holds, computed: small models compare and add numbers badly.
+//! Computed facts about a table: small models compare and add numbers badly.
 
 /// How names of tables end, and what separates their columns.
 const KINDS: [(&str, char); 2] = [(".csv", ','), (".tsv", '\t')];
@@ -9,7 +9,7 @@ const COLUMNS_MAX: usize = 3;
 /// Decimal places of what is computed.
 const PLACES: usize = 4;
 
-/// Returns facts of a table, one a line; none where a file is no table, or one with quotes.
+/// Returns facts of a table, one a line; none if a file is not a table, or one with quotes.
 pub(super) fn facts(path: &str, text: &str) -> Vec<String> {
     let kind = KINDS.iter().find(|(ending, _)| path.ends_with(ending));
     let Some((_, separator)) = kind.filter(|_| !text.contains('"')) else {

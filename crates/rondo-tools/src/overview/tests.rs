@@ -1,4 +1,4 @@
-//! Tests: what is shown of a directory, and what is not.
+//! Tests: the parts of a directory that are shown, and those that are not.
 
 use super::*;
 use std::fs;

@@ -125,12 +125,12 @@ fn what_a_write_replaces_is_told_whatever_it_is() {
     assert_eq!(look("nul").before, FileBefore::Other { bytes: 3 });
     assert_eq!(look("binary").lines, None);
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o000)).unwrap();
-    // Whoever is root reads everything.
+    // Root reads everything.
     let closed = look("closed").before;
     assert!(matches!(closed, FileBefore::Unreadable | FileBefore::Text));
 }
 
-/// Returns what a call made of its file, as its log has it.
+/// Returns the change of a call's file, as its log has it.
 async fn noted(bench: &Bench, tool: &str, arguments: Value) -> Option<FileChange> {
     let log = ChangeLog::default();
     log.enable();

@@ -48,7 +48,7 @@ async fn no_match_says_so_with_the_nearest_place() {
         ),
         (
             "end\nmore",
-            "`old_string` does not occur in `f` (0 matches); its first line stands on line 4: `end`\n\
+            "`old_string` does not occur in `f` (0 matches); its first line is on line 4: `end`\n\
              the first 4 characters of `old_string` are there; on line 5, column 1, the file ends, and `old_string` has `m`",
         ),
         ("\n\n\n", "`old_string` does not occur in `f` (0 matches)"),

@@ -1,4 +1,4 @@
-//! What a write and an edit keep of the file that they change.
+//! Properties of a file that a write and an edit preserve.
 
 use crate::bench::{Bench, invocation};
 use rondo_types::SessionId;

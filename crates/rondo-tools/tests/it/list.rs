@@ -107,7 +107,7 @@ async fn only_directories_are_listed() {
     bench.file("f", "");
     assert_eq!(
         bench.failed("list_files", json!({"path": "f"})).await,
-        "`f` is no directory"
+        "`f` is not a directory"
     );
     assert_eq!(
         bench.failed("list_files", json!({"path": "none"})).await,

@@ -1,4 +1,4 @@
-//! What the tools say of calls that were cut off.
+//! Recovery of interrupted calls by the tools.
 
 use crate::bench::{Bench, invocation};
 use proptest::prelude::*;
@@ -7,7 +7,7 @@ use rondo_types::ToolOutcome;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-/// What an interrupted call of the bench's key has beside its file.
+/// Temporary file of an interrupted call with the bench's key.
 const TEMPORARY: &str = ".rondo-s-t-c.tmp";
 
 /// A call whose beginning was recorded.

@@ -8,9 +8,9 @@ use pulldown_cmark::{Alignment, CodeBlockKind, Event, HeadingLevel, Options, Par
 use ratatui_core::style::{Modifier, Style};
 use std::ops::Range;
 
-/// How deep lists and quotes are indented; what lies deeper stands where the last one does.
+/// How deep lists and quotes are indented; what lies deeper is where the last one does.
 const DEPTH_MAX: usize = 8;
-/// Columns that a text keeps however deep it stands.
+/// Columns that a text keeps however deep it is.
 const TEXT_COLUMNS_MIN: usize = 10;
 
 /// Lays out a text.
@@ -52,7 +52,7 @@ struct Layout<'a> {
     rows: Vec<Row>,
     /// The line that is collected.
     line: Vec<Piece>,
-    /// What stands before each row, from the outermost.
+    /// Prefixes of each row, from the outermost.
     indents: Vec<Indent>,
     /// Styles of emphasis, from the outermost.
     styles: Vec<Style>,
@@ -61,11 +61,11 @@ struct Layout<'a> {
     code: Option<(String, String)>,
     table: Option<Table>,
     link: Option<String>,
-    /// Whether an empty row is due before the next block.
+    /// Set if an empty row is due before the next block.
     is_apart: bool,
 }
 
-/// What stands before rows: the first one, and those after it.
+/// Prefix of rows: the first one, and those after it.
 struct Indent {
     first: Option<Piece>,
     rest: Piece,
@@ -229,7 +229,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// A target that the words do not show is shown behind them: where a link leads is no secret.
+    /// A target that the words do not show is shown behind them: where a link leads is not a secret.
     fn end_link(&mut self) {
         self.styles.pop();
         let Some(target) = self.link.take() else {
@@ -284,7 +284,7 @@ impl<'a> Layout<'a> {
         }
     }
 
-    /// Returns what stands before the next row; marks of items stand once.
+    /// Returns the text before the next row; marks of items appear once.
     fn gutter(&mut self, takes_marks: bool) -> Vec<Piece> {
         let mut gutter = Vec::new();
         for indent in &mut self.indents {

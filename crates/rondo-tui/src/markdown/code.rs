@@ -147,7 +147,7 @@ const HASHES: &[&str] = &[
 ];
 /// Languages whose comments begin with `--`.
 const DASHES: &[&str] = &["sql", "lua", "haskell", "hs", "ada"];
-/// Languages that are no code.
+/// Languages that are not code.
 const PLAIN: &[&str] = &["", "text", "txt", "plain", "output", "log"];
 /// Bytes of a line that is highlighted.
 const LINE_BYTES_MAX: usize = 4096;
@@ -224,7 +224,7 @@ fn highlighted(line: &str, language: &str, theme: &Theme) -> Vec<Piece> {
     pieces
 }
 
-/// Returns the bytes of a string that begins here; none where it does not end on its line.
+/// Returns the bytes of a string that begins here; `None` if it does not end on its line.
 fn string_end(text: &str, quote: char) -> Option<usize> {
     let mut is_escaped = false;
     for (at, c) in text.char_indices().skip(1) {

@@ -61,7 +61,7 @@ impl Stream {
         self.append(rows, blocks::rows(after, width, theme), margin);
     }
 
-    /// Adds rows, after an empty one unless they go on with code.
+    /// Adds rows, after an empty one unless they continue with code.
     fn append(&self, rows: &mut Vec<Row>, more: Vec<Row>, margin: &Piece) {
         if !rows.is_empty() && !more.is_empty() && self.fence.is_empty() {
             rows.push(Row::default());
@@ -97,7 +97,7 @@ pub(super) fn finished(text: &str) -> usize {
     }
 }
 
-/// Returns whether a line may go on with the block before an empty line, such as another item of its list.
+/// Returns whether a line may continue with the block before an empty line, such as another item of its list.
 fn goes_on(line: &str) -> bool {
     let digits = line.trim_start_matches(|c: char| c.is_ascii_digit());
     line.starts_with(['-', '*', '+'])

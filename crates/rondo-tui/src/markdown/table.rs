@@ -39,7 +39,7 @@ impl Table {
         self.rows.push(std::mem::take(&mut self.row));
     }
 
-    /// Lays it out. Where there is no room for columns, each cell has a row of its own.
+    /// Lays it out. If there is no room for columns, each cell has a row of its own.
     pub(super) fn rows(self, width: usize, theme: &Theme) -> Vec<Row> {
         let count = self.rows.iter().map(Vec::len).max().unwrap_or_default();
         let between = columns(BETWEEN) * count.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Markdown as lines of a terminal, written while the text arrives. What stands there is only ever added to.
+//! Markdown as lines of a terminal, written while the text arrives. Lines are only ever added.
 //!
 //! Words of prose and of list items are written as they arrive, once nothing that follows can change how they look.
 //! Other lines are written when they are whole, and tables when they end.
@@ -13,7 +13,7 @@ use rondo_runtime::sanitize::plain;
 const COLUMNS_MAX: usize = 120;
 /// Columns below which nothing can be laid out.
 const COLUMNS_MIN: usize = 20;
-/// What may open a mark within a line.
+/// Characters that may open a mark within a line.
 const MARKS: [char; 6] = ['*', '_', '`', '~', '[', '<'];
 
 /// Writes one text.
@@ -22,12 +22,12 @@ pub struct Written {
     columns: usize,
     /// The source of the block that is not finished.
     rest: String,
-    /// How many bytes of it stand on the terminal.
+    /// How many bytes of it are on the terminal.
     begun: usize,
-    /// What stands there of it, without styles.
+    /// Displayed text without styles.
     shown: String,
     has_whole_rows: bool,
-    /// Whether an empty row is due before the next block.
+    /// Set if an empty row is due before the next block.
     is_apart: bool,
 }
 
@@ -79,13 +79,13 @@ impl Written {
         out
     }
 
-    /// Has words wait until their row is full, so that the line below it is free; or lets them come by themselves.
+    /// Holds words back until their row is full, so that the line below it is free; or lets them come by themselves.
     pub fn set_whole_rows(&mut self, has_whole_rows: bool) {
         self.has_whole_rows = has_whole_rows;
     }
 
-    /// Ends the row that stands unfinished, so that something else can be written below it. What follows of its block begins
-    /// anew.
+    /// Ends the row that is unfinished, so that something else can be written below it. The rest of its block begins
+    /// again.
     pub fn interrupt(&mut self) -> &'static str {
         if self.shown.is_empty() || self.shown.ends_with('\n') {
             return "";
@@ -115,7 +115,7 @@ impl Written {
     fn end_block(&mut self, source: &str, out: &mut String) {
         let text = self.laid_out(source);
         let bare = plain(&text);
-        // Words of the block behind it may stand there too.
+        // Words of the block behind it may be there too.
         let behind = self.shown.strip_prefix(&bare);
         if let Some(after) = behind.filter(|it| !it.is_empty() && !bare.is_empty()) {
             let next = after.trim_start_matches('\n').to_owned();
@@ -137,7 +137,7 @@ impl Written {
         self.shown.clear();
     }
 
-    /// Adds the rest of a block's text; returns `false` if what stands there is not its beginning.
+    /// Adds the rest of a block's text; returns `false` if what is there is not its beginning.
     fn add(&mut self, text: &str, out: &mut String) -> bool {
         let Some(more) = behind(text, &self.shown) else {
             return false;
@@ -151,7 +151,7 @@ impl Written {
     }
 }
 
-/// Returns what follows, in styled text, what stands there already; none if it begins otherwise.
+/// Returns the rest of the styled text behind the part that is there already; `None` if it begins otherwise.
 fn behind<'a>(styled: &'a str, shown: &str) -> Option<&'a str> {
     let mut rest = styled;
     for expected in shown.chars() {
@@ -199,7 +199,7 @@ fn settled(block: &str) -> usize {
     paragraph + end
 }
 
-/// Returns what follows the mark of a list item; none if a line has none.
+/// Returns the text behind the mark of a list item; `None` if a line has none.
 fn after_marker(line: &str) -> Option<&str> {
     let text = line.trim_start();
     let after = match text.strip_prefix(['-', '*', '+']) {
@@ -228,7 +228,7 @@ fn is_prose(line: &str) -> bool {
     }
 }
 
-/// Returns the end of the last word behind which no mark is open and a blank or a line end stands.
+/// Returns the end of the last word that is followed by a blank or a line end, with no open mark.
 fn last_word(text: &str) -> usize {
     let (mut end, mut open) = (0, Vec::new());
     let (mut before, mut chars) = (' ', text.char_indices().peekable());

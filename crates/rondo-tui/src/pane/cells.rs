@@ -9,15 +9,15 @@ use rondo_core::shown::visible;
 /// Marks of a character that are shown, of any number that a program put on it.
 const MARKS_MAX: usize = 4;
 
-/// What is shown of a cell.
+/// Displayed part of a cell.
 pub(super) enum Shown {
     Cell(String, Style),
     /// The second half of a wide character.
     Covered,
 }
 
-/// Returns what is shown of a cell. Characters that a person cannot see, and those that the screen would take for wider
-/// or narrower than the terminal did, are no part of it.
+/// Returns the displayed text of a cell. Characters that a person cannot see, and those that the screen would take for
+/// wider or narrower than the terminal did, are not part of it.
 pub(super) fn shown(cell: &Cell, has_room: bool, has_colours: bool) -> Shown {
     if cell.flags.contains(Flags::WIDE_CHAR_SPACER) {
         return Shown::Covered;
@@ -74,7 +74,7 @@ fn style(cell: &Cell, has_colours: bool) -> Style {
     style
 }
 
-/// Returns a colour; none is the terminal's own.
+/// Returns a color; none is the terminal's own.
 fn colour(colour: Named) -> Option<Color> {
     match colour {
         Named::Spec(rgb) => Some(Color::Rgb(rgb.r, rgb.g, rgb.b)),

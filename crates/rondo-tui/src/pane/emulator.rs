@@ -43,7 +43,7 @@ impl fmt::Debug for Emulator {
     }
 }
 
-/// What the terminal has to say to the program. Titles, bells and the clipboard are dropped here.
+/// Replies of the terminal to the program. Titles, bells and the clipboard are dropped here.
 #[derive(Clone, Default)]
 struct Replies(Arc<Mutex<Vec<u8>>>);
 
@@ -58,10 +58,10 @@ impl EventListener for Replies {
     }
 }
 
-/// What is noticed beside the grid.
+/// Events beside the grid.
 #[derive(Default)]
 struct Watch {
-    /// Whether a program took the whole screen since it was asked last.
+    /// Set if a program took the whole screen since the last query.
     took_screen: bool,
     zero_widths: usize,
 }
@@ -121,7 +121,7 @@ impl Default for Emulator {
 }
 
 impl Emulator {
-    /// Takes what a program wrote. Returns what it is to read in reply.
+    /// Takes the output of a program. Returns the terminal's reply.
     pub(crate) fn feed(&mut self, bytes: &[u8]) -> Vec<u8> {
         let passed = self.strings.pass(bytes);
         self.parser.advance(&mut self.term, &passed);
@@ -170,7 +170,7 @@ impl Emulator {
         self.size
     }
 
-    /// Gives it another size, to which its rows are wrapped anew.
+    /// Gives it another size, to which its rows are wrapped again.
     pub(crate) fn resize(&mut self, size: PtySize) {
         let size = PtySize {
             rows: size.rows.max(1),
@@ -182,7 +182,7 @@ impl Emulator {
         }
     }
 
-    /// Scrolls by rows, up into what came before where they are positive.
+    /// Scrolls by rows, up into what came before if they are positive.
     pub(crate) fn scroll(&mut self, rows: i32) {
         self.term.scroll_display(Scroll::Delta(rows));
     }
@@ -196,12 +196,12 @@ impl Emulator {
         self.term.mode().contains(TermMode::ALT_SCREEN)
     }
 
-    /// Returns what a program reads of a key.
+    /// Returns the bytes that a program reads for a key.
     pub(crate) fn key(&self, key: &KeyEvent) -> Vec<u8> {
         keyboard::bytes(key, self.term.mode().contains(TermMode::APP_CURSOR))
     }
 
-    /// Returns what a program reads of a paste.
+    /// Returns the bytes that a program reads for a paste.
     pub(crate) fn paste(&self, text: &str) -> Vec<u8> {
         keyboard::pasted(text, self.term.mode().contains(TermMode::BRACKETED_PASTE))
     }
@@ -238,7 +238,7 @@ impl Emulator {
                     Shown::Cell(symbol, style) => {
                         cell.set_symbol(&symbol).set_style(style);
                     }
-                    // The wide character before it stands here too.
+                    // The wide character before it is here too.
                     Shown::Covered => cell.reset(),
                 }
             }
@@ -293,7 +293,7 @@ mod tests {
         let mut emulator = emulator(3, 10);
         assert_eq!(emulator.feed(b"ab\x1b[6n"), b"\x1b[1;3R");
         assert!(!emulator.feed(b"\x1b[c").is_empty());
-        // Titles, colours, the clipboard, a setting: nothing is told.
+        // Titles, colors, the clipboard, a setting: all are ignored.
         assert_eq!(
             emulator.feed(b"\x1b[21t\x1b]11;?\x07\x1b]52;c;?\x07\x1bP$qm\x1b\\"),
             b""

@@ -3,7 +3,7 @@
 use crate::text::clean;
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// Returns the bytes of a key, none where it has none. `is_application` says whether the program chose the other
+/// Returns the bytes of a key, none if it has none. `is_application` says whether the program chose the other
 /// sequences of arrows.
 pub(super) fn bytes(key: &KeyEvent, is_application: bool) -> Vec<u8> {
     let has_alt = key.modifiers.contains(KeyModifiers::ALT);
@@ -40,7 +40,7 @@ fn of_character(c: char, modifiers: KeyModifiers) -> Vec<u8> {
     vec![code]
 }
 
-/// The sequences with a letter or a number, after which modifiers are told as a number.
+/// The sequences with a letter or a number, after which modifiers are given as a number.
 fn of_function(code: KeyCode, modifiers: KeyModifiers, is_application: bool) -> Vec<u8> {
     let held = [
         (KeyModifiers::SHIFT, 1),
@@ -81,7 +81,7 @@ fn of_function(code: KeyCode, modifiers: KeyModifiers, is_application: bool) -> 
     sequence.into_bytes()
 }
 
-/// Returns the bytes of a paste, in brackets where the program asked for them. No control character is in it that could
+/// Returns the bytes of a paste, in brackets if the program asked for them. No control character is in it that could
 /// end them.
 pub(super) fn pasted(text: &str, in_brackets: bool) -> Vec<u8> {
     let text = clean::typed(text).replace('\n', "\r");

@@ -1,5 +1,5 @@
 //! Takes out the strings that a program addresses to what is around a terminal: titles, the clipboard, notifications,
-//! colours, links, pictures (OSC, DCS, APC, PM and SOS). Without an end they would also be kept without a bound.
+//! colors, links, pictures (OSC, DCS, APC, PM and SOS). Without an end they would also be kept without a bound.
 
 const ESC: u8 = 0x1b;
 const BEL: u8 = 0x07;
@@ -13,13 +13,13 @@ enum State {
     Text,
     /// An escape character came, and is held back.
     Escape,
-    /// Within a string; `true` where a bell ends it.
+    /// Within a string; `true` if a bell ends it.
     String(bool),
     /// An escape character came within a string.
     StringEscape,
 }
 
-/// The filter, which goes on where the last piece ended.
+/// The filter, which continues where the last piece ended.
 #[derive(Debug, Default)]
 pub(super) struct WithoutStrings(State);
 

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthStr as _;
 const TEXT_BYTES_MAX: usize = 4 << 20;
 /// States that can be gone back to.
 const UNDO_MAX: usize = 200;
-/// Characters and lines beyond which what is pasted stands as a chip.
+/// Characters and lines beyond which pasted text becomes a chip.
 const PASTE_CHARS_MAX: usize = 1_000;
 const PASTE_LINES_MAX: usize = 10;
 /// Cuts that can be put in.
@@ -24,22 +24,22 @@ pub struct Editor {
     caret: usize,
     /// The column that moving up and down keeps to.
     column: Option<usize>,
-    /// What was cut, the latest last.
+    /// Cut texts, the latest last.
     cuts: Vec<String>,
     undo: Vec<(String, usize)>,
     last: LastAct,
-    /// What chips stand for.
+    /// Texts that chips stand for.
     chips: Vec<(String, String)>,
 }
 
-/// What was done last, where it goes together with the same done again.
+/// Latest act, if it combines with the same act done again.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 enum LastAct {
     /// A letter was typed: it is undone with those before it.
     Letter,
     /// Something was cut: what is cut next is put in together with it.
     Cut,
-    /// What was cut was put in: this many cuts ago.
+    /// A cut text was inserted: this many cuts ago.
     Put(usize),
     #[default]
     Other,
@@ -98,7 +98,7 @@ impl Editor {
         self.column = None;
     }
 
-    /// Puts a text in place of what stands between a place and the caret.
+    /// Puts a text in place of the text between a place and the caret.
     pub(crate) fn replace_before(&mut self, from: usize, text: &str) {
         self.keep_undo(false);
         let from = self.text.floor_char_boundary(from.min(self.caret));
@@ -120,7 +120,7 @@ impl Editor {
         };
     }
 
-    /// Takes what other keys made of the text, and where they left the caret. Returns whether it is not too long.
+    /// Takes the text and caret that other keys produced. Returns whether the text is not too long.
     pub(crate) fn become_text(&mut self, text: &str, caret: usize) -> bool {
         if text.len() > TEXT_BYTES_MAX {
             return false;
@@ -461,7 +461,7 @@ impl Editor {
             }
             let to = start + line.len();
             rows.push(DraftRow { from, to });
-            // The caret stands behind a full row on the next one.
+            // The caret after a full row is on the next one.
             if used == width {
                 rows.push(DraftRow { from: to, to });
             }
@@ -480,7 +480,7 @@ impl Editor {
         (before.graphemes(true).map(shown_width).sum(), at)
     }
 
-    /// Returns a row as it is shown: what stands before a range of the text, within it and behind it.
+    /// Returns a row as it is shown: the text before a range of the text, within it and behind it.
     pub(crate) fn shown(&self, row: &DraftRow, range: (usize, usize)) -> [String; 3] {
         let from = range.0.clamp(row.from, row.to);
         let to = range.1.clamp(from, row.to);
@@ -550,7 +550,7 @@ mod tests {
         editor.put();
         editor.put();
         assert_eq!(editor.text(), "one two three fourone two three four");
-        // A move in between begins anew.
+        // A move in between starts over.
         editor.cut_word_left();
         editor.go_to_line_start();
         editor.cut_word_right();

@@ -1,4 +1,4 @@
-//! What was typed before, across sessions: one file with a JSON object on each line, shared by all modes and by both
+//! History of typed lines, across sessions: one file with a JSON object on each line, shared by all modes and by both
 //! prompts. An entry of another mode is recalled as it would be typed in this one.
 
 use super::mode::Mode;
@@ -13,21 +13,21 @@ use std::io::{self, Read as _, Seek as _, SeekFrom, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// The file of what was typed, in the state directory.
+/// The file of the typed lines, in the state directory.
 pub const FILE: &str = "repl-history.jsonl";
 /// The bound on entries that are kept.
 const ENTRIES_MAX: usize = 10_000;
-/// Bytes of the file that are read, from its end; beyond them it is written anew.
+/// Bytes of the file that are read, from its end; beyond them it is written again.
 const FILE_BYTES_MAX: u64 = 8 << 20;
 /// The bound on a line that is kept, in bytes; a longer one is recalled in this session alone.
 const LINE_BYTES_MAX: usize = 64 << 10;
-/// What was typed is the user's business alone.
+/// Mode of the file: typed lines are private to the user.
 const PRIVATE: u32 = 0o600;
 
 /// The lines that were typed, the oldest first.
 pub struct TypedLines {
     entries: Vec<Entry>,
-    /// Nothing is written where there is none.
+    /// Nothing is written if there is none.
     file: Option<PathBuf>,
     key_names: KeyNames,
 }
@@ -46,7 +46,7 @@ impl Entry {
 }
 
 impl TypedLines {
-    /// Reads what is kept. A file that cannot be read is none: a prompt without a past is better than
+    /// Reads the kept history. A file that cannot be read counts as empty: a prompt without a past is better than
     /// no prompt.
     #[must_use]
     pub fn read(file: Option<PathBuf>, key_names: KeyNames) -> Self {
@@ -65,7 +65,7 @@ impl TypedLines {
         }
     }
 
-    /// Keeps a line that was typed in a mode, without what is secret. What is the same as the last one is not kept
+    /// Keeps a line that was typed in a mode, without its secrets. A line equal to the last one is not kept
     /// again.
     pub fn push(&mut self, line: &str, mode: Mode, secrets: &Secrets) {
         let entry = Entry {

@@ -1,4 +1,4 @@
-//! What a person types: shared by the screen and the line prompt.
+//! Input of a person: shared by the screen and the line prompt.
 //!
 //! # Layout
 //! - `editor`: the text that is typed, and its caret; `edit_keys`: the keys that edit it; `vi`: the keys of vi.

@@ -3,7 +3,7 @@
 use rondo_mcp::config::is_name;
 use rondo_runtime::{SetupError, SetupErrorKind};
 
-/// What a line without a mark is taken for.
+/// Meaning of a line without a mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
     /// A question to the agent.
@@ -14,7 +14,7 @@ pub enum Mode {
     Python,
 }
 
-/// What a line wants.
+/// Meaning of a line.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Line<'a> {
     /// Blank.
@@ -25,16 +25,16 @@ pub enum Line<'a> {
     Run {
         /// The command.
         command: &'a str,
-        /// Whether its output goes to the agent with the next question.
+        /// Attaches its output to the next question.
         shared: bool,
     },
     /// A cell for Python.
     Python(&'a str),
     /// A command of the prompt itself, by its name without the slash.
     Slash {
-        /// Its name.
+        /// Name of the command.
         name: &'a str,
-        /// What follows.
+        /// Rest of the line.
         rest: &'a str,
     },
 }
@@ -84,8 +84,8 @@ impl Mode {
         })
     }
 
-    /// Decides what a line is that was typed in this mode. `is_slash` knows the names of what begins with a
-    /// slash: in the shell and in Python only those are taken from what is the program's own.
+    /// Parses a line that was typed in this mode. `is_slash` knows the names of commands that begin with a
+    /// slash: in the shell and in Python all other words belong to the program.
     #[must_use]
     pub fn parse_line(self, text: &str, is_slash: impl Fn(&str) -> bool) -> Line<'_> {
         let trimmed = text.trim();

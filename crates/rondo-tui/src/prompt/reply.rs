@@ -26,13 +26,13 @@ pub struct CommandContext {
 pub struct AtPrompt {
     /// The mode.
     pub mode: Mode,
-    /// Whether a turn runs or is prepared.
+    /// Set while a turn runs or is prepared.
     pub is_busy: bool,
-    /// Whether a command or a cell of the user's own runs.
+    /// Set while a command or a cell of the user's own runs.
     pub runs_own: bool,
-    /// Whether questions are open.
+    /// Set while questions are open.
     pub asks: bool,
-    /// Whether the user's shell was started.
+    /// Set once the user's shell was started.
     pub has_shell: bool,
     /// The command or cell that failed last.
     pub failed: Option<FailedCell>,
@@ -47,7 +47,7 @@ pub struct AtPrompt {
 pub struct FailedCell {
     /// Its first line.
     pub line: String,
-    /// Its text and what it printed; none if the agent has read it already.
+    /// Its text and what it printed; `None` if the agent has read it already.
     pub details: Option<String>,
 }
 
@@ -69,13 +69,13 @@ impl Reply {
         }
     }
 
-    /// Has the prompt make a change, and says nothing.
+    /// Makes a change of the prompt, and says nothing.
     #[must_use]
     pub fn change(change: Change) -> Self {
         Self::words("").with(change)
     }
 
-    /// Has the prompt make a change.
+    /// Makes a change of the prompt.
     #[must_use]
     pub fn with(self, change: Change) -> Self {
         Self {
@@ -111,7 +111,7 @@ pub enum Panel {
     Attach,
 }
 
-/// A change of what holds at the prompt.
+/// A change of the settings at the prompt.
 #[derive(Debug, Clone)]
 pub enum Change {
     /// Ask this model from the next turn on.
@@ -126,7 +126,7 @@ pub enum Change {
     File {
         /// Its path, absolute or beneath the working directory.
         path: String,
-        /// Its content.
+        /// Attached content.
         part: Part,
     },
     /// Switch to this mode.
@@ -150,7 +150,7 @@ pub enum Change {
     Session {
         /// The session.
         session: SessionHandle,
-        /// Where it is from.
+        /// Origin of the session.
         origin: Origin,
     },
     /// Stop what runs.
@@ -163,7 +163,7 @@ pub enum Change {
     Quit,
 }
 
-/// Where the session is from that a prompt goes on in.
+/// Origin of the session that a prompt continues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
     /// It is new.

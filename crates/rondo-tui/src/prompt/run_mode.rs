@@ -1,15 +1,15 @@
-//! What runs without asking, which one key changes at both prompts.
+//! Mode of approval, which one key changes at both prompts.
 
 use rondo_runtime::Layer;
 use rondo_runtime::values::ApprovalMode;
 
-/// What runs without asking.
+/// Mode of approval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum RunMode {
-    /// What only looks; the rest is asked about.
+    /// Read-only calls run; the rest needs approval.
     #[default]
     Ask,
-    /// What stays within the sandbox.
+    /// Calls that stay within the sandbox run.
     Auto,
     /// Nothing that changes anything: the answer is a plan.
     Plan,
@@ -50,8 +50,10 @@ impl RunMode {
     #[must_use]
     pub fn explained(self) -> &'static str {
         match self {
-            Self::Ask => "ask: what changes something is asked about, from the next turn on",
-            Self::Auto => "auto: what stays within the sandbox runs, from the next turn on",
+            Self::Ask => "ask: calls that change something need approval, from the next turn on",
+            Self::Auto => {
+                "auto: calls that stay within the sandbox run without asking, from the next turn on"
+            }
             Self::Plan => "plan: nothing is changed, the answer is a plan, from the next turn on",
         }
     }

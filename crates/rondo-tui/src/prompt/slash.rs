@@ -17,7 +17,7 @@ pub enum Command {
     Model,
     /// `/profile`: show or change the profile: limits, tools and prompt.
     Profile,
-    /// `/memory`: whether a question includes the conversation before it.
+    /// `/memory`: turn on or off whether questions include the earlier conversation.
     Memory,
     /// `/remember`: remember something in all later sessions.
     Remember,
@@ -65,7 +65,7 @@ pub enum Command {
     Stop,
     /// `/terminal`: preview what the agent would read of the terminal.
     Terminal,
-    /// `/screen`: go on with the session on the full screen, or at the line prompt.
+    /// `/screen`: continue the session in the full screen, or at the line prompt.
     Screen,
     /// `/quit`: quit (or press Ctrl-D).
     Quit,
@@ -125,7 +125,7 @@ pub struct Entry {
     pub name: &'static str,
     /// Its arguments, for the help.
     pub arguments: &'static str,
-    /// What it does.
+    /// Description of the command.
     pub does: &'static str,
 }
 
@@ -168,7 +168,7 @@ pub const TABLE: &[Entry] = &[
         Command::Memory,
         "memory",
         "[on|off]",
-        "whether a question includes the conversation before it",
+        "turn on or off whether questions include the earlier conversation",
     ),
     entry(
         Command::Remember,
@@ -282,13 +282,14 @@ pub const TABLE: &[Entry] = &[
         Command::Screen,
         "screen",
         "",
-        "go on with the session on the full screen, or at the line prompt",
+        "continue the session in the full screen, or at the line prompt",
     ),
     entry(Command::Quit, "quit", "", "quit (or press Ctrl-D)"),
 ];
 
-/// What is typed for a server of the Model Context Protocol.
-pub const OF_SERVERS: &str = "`/SERVER:PROMPT` asks what a prompt of a server says, and `@SERVER:URI` reads one of its resources.";
+/// Forms of input for servers of the Model Context Protocol.
+pub const OF_SERVERS: &str =
+    "`/SERVER:PROMPT` sends a prompt of a server, and `@SERVER:URI` attaches one of its resources.";
 
 /// The keys of the line prompt, for its help.
 pub const KEYS: &str = "\
@@ -331,7 +332,7 @@ pub fn unknown<'a>(name: &str, mut known: impl Iterator<Item = &'a str>) -> Setu
     })
 }
 
-/// Takes `/SERVER:PROMPT ARGUMENT...` apart into the server, the prompt and the rest; none if a line is something else.
+/// Takes `/SERVER:PROMPT ARGUMENT...` apart into the server, the prompt and the rest; `None` if a line is something else.
 #[must_use]
 pub fn server_prompt(line: &str) -> Option<(&str, &str, &str)> {
     let (server, rest) = line.strip_prefix('/')?.split_once(':')?;

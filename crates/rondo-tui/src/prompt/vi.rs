@@ -9,14 +9,14 @@ use reedline::{
 };
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Bytes of earlier texts that the line editor keeps and nobody goes back to: beyond them a new one takes its place, and
-/// what was cut is forgotten.
+/// Bytes of earlier texts that the line editor keeps and that are not returned to: beyond them a new one takes its
+/// place, and what was cut is forgotten.
 const KEPT_BYTES_MAX: usize = 32 << 20;
 
 /// Digits of the number of times that a command is done.
 const COUNT_DIGITS_MAX: usize = 3;
 
-/// What a key is taken for.
+/// Mode in which a key is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ViMode {
     /// Text.
@@ -37,7 +37,7 @@ impl ViMode {
     }
 }
 
-/// What a key wants that is no change of the draft.
+/// Request of a key that is not a change of the draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Wish {
     /// The row above, or what was typed before.
@@ -113,7 +113,7 @@ impl Vi {
         }
     }
 
-    /// Begins anew, as for every draft.
+    /// Begins again, as for every draft.
     pub(crate) fn insert(&mut self) {
         let insert = PromptEditMode::Vi(PromptViMode::Insert);
         // Only another editor's mode is not taken.
@@ -129,7 +129,7 @@ impl Vi {
             return wishes;
         }
         if let Ok(event) = ReedlineRawEvent::try_from(Event::Key(*key)) {
-            // In the mode before: another one would have the caret stand elsewhere.
+            // In the mode before: another one would have the caret elsewhere.
             self.take_text(editor);
             let event = self.grammar.parse_event(event);
             self.told.set(self.grammar.edit_mode());
@@ -151,7 +151,7 @@ impl Vi {
         self.engine.current_selection().filter(|_| is_visual)
     }
 
-    /// Has the caret stand on a letter, as it does in the other modes than insert, and a selection hold one at least.
+    /// Puts the caret on a letter, as in the other modes than insert, and lets a selection hold one at least.
     pub(crate) fn settle(&mut self, editor: &mut Editor) {
         self.take_text(editor);
         let has_begun = self.selection().is_some();
@@ -233,7 +233,7 @@ impl Vi {
         }
     }
 
-    /// Has the line editor work on the draft, which others have changed or moved in meanwhile.
+    /// Gives the line editor the draft, which others have changed or moved in meanwhile.
     fn take_text(&mut self, editor: &Editor) {
         let mut commands = Vec::new();
         if self.engine.current_buffer_contents() != editor.text() {

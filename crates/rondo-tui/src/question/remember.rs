@@ -12,7 +12,7 @@ const CONTEXT_LINES: usize = 3;
 /// The longest grant that a line names, in characters.
 const NAME_CHARS_MAX: usize = 60;
 
-/// What an answer lets run beside the call.
+/// Grant of an answer beside the call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Remember {
     /// Without a change of the user's rules: for the rest of the session, or as long as the user's settings keep it.
@@ -29,12 +29,12 @@ pub(super) fn choice(offers: &[Grant]) -> (String, String) {
         [] => ("", String::new()),
         [only] => (
             "/a/f",
-            format!("a: allow {} in this session; f: for ever\n", name(only)),
+            format!("a: allow {} in this session; f: permanently\n", name(only)),
         ),
         [_, .., widest] => (
             "/a/x/f/fx",
             format!(
-                "a: allow {} in this session; x: only exactly this call; f, fx: for ever\n",
+                "a: allow {} in this session; x: only this exact call; f, fx: permanently\n",
                 name(widest)
             ),
         ),

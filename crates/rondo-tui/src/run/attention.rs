@@ -10,7 +10,7 @@ use std::path::Path;
 const DIRECTORY_COLUMNS_MAX: usize = 20;
 
 impl Runner {
-    /// Returns what calls a person, or shows that they came.
+    /// Returns the sequence that calls a person, or the one after they came.
     pub(super) fn attention(&mut self) -> Vec<u8> {
         let notice = self.app.take_notice().filter(|_| !self.is_behind);
         let notify = self.app.options.notify;
@@ -62,7 +62,7 @@ fn plain(text: &str) -> String {
     text.replace(|c: char| c.is_control() || c == ';', " ")
 }
 
-/// Returns a directory as a person names it, from their home on, or its last name where that is long.
+/// Returns a directory as a person names it, from their home on, or its last name if that is long.
 fn shown_directory(directory: &Path, home: Option<&Path>) -> String {
     let beneath = home.and_then(|it| directory.strip_prefix(it).ok());
     let whole = match beneath {

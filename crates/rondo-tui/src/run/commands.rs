@@ -37,7 +37,7 @@ impl Runner {
                 Ok(reply) => Done::Replied(Box::new(reply)),
                 Err(error) => Done::Failed(Box::new(error)),
             };
-            // Without the loop there is nobody to tell.
+            // Without the loop there is no receiver.
             let _ = done.send(result).await;
         });
     }
@@ -120,7 +120,7 @@ impl Runner {
                 self.beside(async move { session.compact(&focus).await.map(drop) });
             }
             Change::Resume => session.resume(),
-            // Its caller goes on there, with the text of the reply.
+            // Its caller continues there, with the text of the reply.
             Change::Session { session, .. } => self.show(session, None),
             Change::Cancel => self.cancel(),
             Change::Copy(text) => self.copy(&text).await,
@@ -130,7 +130,7 @@ impl Runner {
         Vec::new()
     }
 
-    /// Goes on in another session, with a text below what happened there.
+    /// Continues in another session, with a text below what happened there.
     fn go_on(&mut self, session: SessionHandle, origin: Origin, shown: Shown) {
         let note = match shown {
             Shown::Words(text) => Some(text),
@@ -143,7 +143,7 @@ impl Runner {
         }
     }
 
-    /// Has the status line name the model and the profile of the next turn.
+    /// Shows the model and the profile of the next turn in the status line.
     fn show_answers(&mut self) {
         let (model, profile, context_max) = answers(&self.settings);
         self.app.set_answers(model, profile, context_max);

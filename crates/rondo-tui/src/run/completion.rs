@@ -32,14 +32,14 @@ impl Runner {
                 (asked, names.into_iter().take(NAMES_MAX).collect())
             });
             if let Ok((asked, names)) = found.await {
-                // Without the loop there is nobody to show them.
+                // Without the loop there is no receiver.
                 let _ = done.send(Done::Completes(asked, names)).await;
             }
         });
     }
 }
 
-/// Adds the files that a word may name, each spelled as the word goes on.
+/// Adds the files that a word may name, each spelled as the word continues.
 fn files(base: &Path, home: Option<&Path>, word: &str, names: &mut BTreeSet<String>) {
     let (folder, begin) = match word.rfind('/') {
         Some(at) => word.split_at(at + 1),
@@ -65,7 +65,7 @@ fn commands(place: &Path, begin: &str, names: &mut BTreeSet<String>) {
     names.extend(names_in(place, begin).filter(is_program));
 }
 
-/// Returns the names in a directory that begin so; hidden ones where they are asked for. Those that would not stand on one
+/// Returns the names in a directory that begin so; hidden ones if they are asked for. Those that would not fit on one
 /// line as they are, are left out.
 fn names_in(place: &Path, begin: &str) -> impl Iterator<Item = String> {
     let entries = fs::read_dir(place).into_iter().flatten().flatten();

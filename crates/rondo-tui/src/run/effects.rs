@@ -1,4 +1,4 @@
-//! Does what the screen wants done. What takes time is done beside the loop, and its result comes back to it.
+//! Effects that the screen asks for. Slow ones run beside the loop, and their results come back to it.
 
 use super::submissions::Submission;
 use super::{Ended, Runner, Told};
@@ -23,7 +23,7 @@ pub(super) const RESULTS_MAX: usize = 256;
 /// Bytes of a text that a terminal takes for its clipboard.
 const CLIPBOARD_BYTES_MAX: usize = 100_000;
 
-/// What came of an effect.
+/// Result of an effect.
 pub(super) enum Done {
     /// A message was submitted.
     Submitted(Waiting),
@@ -49,7 +49,7 @@ pub(super) enum Done {
     Replied(Box<Reply>),
     /// An image is at hand, in this file.
     Image(PathBuf),
-    /// What was pasted is a text like any other.
+    /// Pasted text is a text like any other.
     Pasted(String),
     /// The models that can be chosen.
     Models(Vec<String>),
@@ -130,13 +130,13 @@ impl Runner {
         let done = self.done.0.clone();
         tokio::spawn(async move {
             if let Err(error) = work.await {
-                // Without the loop there is nobody to tell.
+                // Without the loop there is no receiver.
                 let _ = done.send(Done::Failed(Box::new(error))).await;
             }
         });
     }
 
-    /// Reads the file that the question is about which is on the screen, where it was not.
+    /// Reads the file that the question is about which is on the screen, if it was not.
     pub(super) fn look_at_file(&mut self) {
         let Some((hash, tool, arguments)) = self.app.wants_look() else {
             return;
@@ -144,7 +144,7 @@ impl Runner {
         let (session, done) = (self.session.clone(), self.done.0.clone());
         tokio::spawn(async move {
             let found = session.replaced(&tool, &arguments).await;
-            // Without the loop there is nobody to show it.
+            // Without the loop there is no receiver.
             let _ = done.send(Done::Looked(hash, arguments, found)).await;
         });
     }
@@ -184,7 +184,7 @@ impl Runner {
                 Ok(Told::Ask(question)) => Done::Ask(question),
                 Err(error) => Done::Failed(Box::new(error)),
             };
-            // Without the loop there is nobody to tell.
+            // Without the loop there is no receiver.
             let _ = done.send(result).await;
         });
     }
@@ -197,7 +197,7 @@ impl Runner {
                 Ok(None) => Done::Note("there is no image on the clipboard".to_owned()),
                 Err(error) => Done::Failed(Box::new(error)),
             };
-            // Without the loop there is nobody to tell.
+            // Without the loop there is no receiver.
             let _ = done.send(result).await;
         });
     }
@@ -212,7 +212,7 @@ impl Runner {
                 Ok(true) => Done::Image(path),
                 _ => Done::Pasted(text),
             };
-            // Without the loop there is nobody to tell.
+            // Without the loop there is no receiver.
             let _ = done.send(result).await;
         });
     }
@@ -225,7 +225,7 @@ impl Runner {
                 Ok(false) => Done::NotTakenBack(ticket),
                 Err(error) => Done::Failed(Box::new(error)),
             };
-            // Without the loop there is nobody to tell.
+            // Without the loop there is no receiver.
             let _ = done.send(result).await;
         });
     }

@@ -10,7 +10,7 @@ use std::io::{self, Write as _};
 use tokio::task::spawn_blocking;
 
 impl Runner {
-    /// Stops the process; what was not printed yet stands in the scrollback meanwhile.
+    /// Stops the process; what was not printed yet is in the scrollback meanwhile.
     pub(super) async fn suspend(&mut self) {
         if !self.writer.settle(SETTLE).await {
             return;
@@ -72,7 +72,7 @@ impl Runner {
         let width = usize::from(self.area.width);
         let rows = self.app.unprinted(width, at_exit == AtExit::Last);
         let mut out = io::stdout().lock();
-        // There is nobody to tell that the terminal is gone.
+        // The terminal is gone, so this cannot be shown.
         let _ = out.write_all(printed::lines(&rows).as_bytes());
         let _ = out.flush();
     }

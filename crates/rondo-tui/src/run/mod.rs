@@ -8,8 +8,8 @@
 //! - `effects`: does what the screen wants done; `handover`: lends the terminal to another program.
 //! - `shell`: the shell, and the way between its terminal and the pane; `python`: the same of the live Python session.
 //! - `commands`: slash commands and their replies.
-//! - `sessions`: other sessions, and how the one that is shown goes on.
-//! - `attention`: calls a person who looks elsewhere; `notes`: what the runtime says.
+//! - `sessions`: other sessions, and how the one that is shown continues.
+//! - `attention`: calls a person who looks elsewhere; `notes`: notes of the runtime.
 
 mod attention;
 mod commands;
@@ -67,7 +67,7 @@ use tokio::sync::mpsc::{self, Receiver, Sender};
 
 /// The time between two frames at least.
 const FRAME: Duration = Duration::from_millis(16);
-/// The time between two turns of the spinner, and between two seconds where nothing is to move.
+/// The time between two turns of the spinner, and between two seconds if nothing is to move.
 const TURN: Duration = Duration::from_millis(125);
 const SECOND: Duration = Duration::from_secs(1);
 /// Updates and keys that are taken before a frame is drawn.
@@ -77,7 +77,7 @@ const SETTLE: Duration = Duration::from_secs(1);
 /// How long a turn may take to stop when the screen is left.
 const STOP: Duration = Duration::from_secs(5);
 
-/// What the program brings that opens the screen.
+/// Program that opens the screen.
 pub trait Program: Send + Sync + 'static {
     /// Builds the message of a typed text, with the files that it names. `note` is called for each name of a file that
     /// does not exist.
@@ -86,7 +86,7 @@ pub trait Program: Send + Sync + 'static {
     /// When a file cannot be attached.
     fn message(&self, text: &str, directory: &Path, note: &dyn Fn(&str)) -> Result<Message>;
 
-    /// Has a draft edited in the user's editor, and returns it.
+    /// Opens a draft in the user's editor, and returns it.
     ///
     /// # Errors
     /// When there is no editor, or it fails.
@@ -110,12 +110,12 @@ pub trait Program: Send + Sync + 'static {
         Box::pin(async { Ok(Told::Nothing) })
     }
 
-    /// Puts a text on the clipboard of the user's desktop, where there is one.
+    /// Puts a text on the clipboard of the user's desktop, if there is one.
     fn copy(&self, _text: String) -> BoxFuture<'static, ()> {
         Box::pin(async {})
     }
 
-    /// Saves an image of that clipboard in a file that lives as long as the program, and returns its path; none where
+    /// Saves an image of that clipboard in a file that lives as long as the program, and returns its path; `None` if
     /// there is no image.
     fn clipboard_image(&self) -> BoxFuture<'static, Result<Option<PathBuf>>> {
         Box::pin(async { Ok(None) })
@@ -131,7 +131,7 @@ pub trait Program: Send + Sync + 'static {
     fn page(&self, text: &str) -> Result<()>;
 }
 
-/// What a user added to the screen.
+/// The user's additions to the screen.
 #[derive(Debug, Clone, Default)]
 pub struct Added {
     /// Slash commands: their names without the slash, and what they do.
@@ -141,10 +141,10 @@ pub struct Added {
     pub keys: Vec<(String, String)>,
 }
 
-/// What a slash command has the screen do that the user added.
+/// Request of a slash command of the user's to the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Told {
-    /// Nothing.
+    /// No request.
     Nothing,
     /// Show a text.
     Show(String),
@@ -152,27 +152,27 @@ pub enum Told {
     Ask(String),
 }
 
-/// What a screen is opened with.
+/// Parameters for opening a screen.
 pub struct Opening {
     /// All sessions.
     pub service: SessionService,
     /// The session that is shown.
     pub session: SessionHandle,
-    /// What is in force in it.
+    /// Effective settings.
     pub settings: Settings,
-    /// How the screen is to be.
+    /// Settings of the screen.
     pub options: Options,
-    /// What the program brings.
+    /// The program's own parts.
     pub program: Arc<dyn Program>,
-    /// What the runtime says; it is the one that the runtime was built with.
+    /// Notes of the runtime; the same as the runtime was built with.
     pub notes: Arc<Notes>,
-    /// What is said first, as if it had been typed.
+    /// First message, as if it had been typed.
     pub first: Option<String>,
-    /// What a person's own cells ran in before.
+    /// Shell and interpreter in which a person's own cells ran before.
     pub kept: Kept,
 }
 
-/// What a person's own cells run in. It outlives a screen.
+/// Shell and interpreter of a person's own cells. They outlive a screen.
 #[derive(Debug, Clone, Default)]
 pub struct Kept {
     /// The shell, once it was started.
@@ -186,22 +186,22 @@ pub struct Kept {
 pub enum Ended {
     /// By the user.
     Quit,
-    /// To go on with the session at the line prompt.
+    /// To continue with the session at the line prompt.
     Inline,
     /// By `SIGTERM` or `SIGHUP`, or as the terminal was gone.
     Terminated,
 }
 
-/// What there was when the screen was left.
+/// State when the screen was left.
 #[derive(Debug, Clone)]
 pub struct Left {
     /// How it was left.
     pub ended: Ended,
     /// The session that was shown last.
     pub session: SessionId,
-    /// What ran without asking.
+    /// Mode of approval.
     pub run_mode: RunMode,
-    /// What a person's own cells ran in.
+    /// Shell and interpreter of a person's own cells.
     pub kept: Kept,
 }
 
@@ -235,15 +235,15 @@ struct Runner {
     program: Arc<dyn Program>,
     notes: Arc<Notes>,
     updates: Subscription,
-    /// Has questions of the session waited for in place.
+    /// Waits for answers to the session's questions in place.
     attendance: Option<Attendance>,
-    /// Whether not all that happened before the session was shown is known yet.
+    /// Set while some events from before the session was shown are not known yet.
     is_behind: bool,
-    /// A note about the session, which stands below all that.
+    /// A note about the session, which is below all that.
     note_below: Option<String>,
     /// None while another program reads them.
     keys: Option<Keyboard>,
-    /// Whether the terminal tells its ground when it is asked.
+    /// Set if the terminal tells its background when asked.
     tells_ground: bool,
     told: Signals,
     modes: Modes,
@@ -253,23 +253,23 @@ struct Runner {
     done: (Sender<Done>, Receiver<Done>),
     submissions: Submissions,
     area: Rect,
-    /// Whether the terminal is to be asked again for its ground.
+    /// Set if the terminal must be asked again for its background.
     asks_ground: bool,
-    /// Whether the terminal's title was set, and whether it says that a person is wanted.
+    /// Set if the terminal's title was set, and if it says that a person is wanted.
     has_title: bool,
     is_title_marked: bool,
-    /// Whether something changed since the last frame.
+    /// Set if something changed since the last frame.
     is_stale: bool,
     last_frame: TimeMs,
     last_turn: TimeMs,
     ended: Option<Ended>,
-    /// What was chosen for the sessions of this screen.
+    /// Settings chosen for the sessions of this screen.
     chosen: Layer,
     shell: ShellLink,
     python: PythonLink,
 }
 
-/// What woke the loop.
+/// Event that woke the loop.
 enum Woken {
     Asked(Asked),
     Key(Option<io::Result<Input>>),
@@ -441,7 +441,7 @@ impl Runner {
             next = self.keys.as_mut().and_then(Keyboard::at_once);
         }
         if let Some(input) = next {
-            // What comes after it has its turn after a frame.
+            // The next input has its turn after a frame.
             self.input(input).await;
         }
         self.say_what_esc_does();
@@ -455,7 +455,7 @@ impl Runner {
         self.is_stale = true;
     }
 
-    /// Has an escape be waited for longer while it would stop what runs.
+    /// Waits longer for an escape while it would stop what runs.
     fn say_what_esc_does(&self) {
         if let Some(keys) = &self.keys {
             keys.set_esc_stops(self.app.esc_stops());
@@ -478,7 +478,7 @@ impl Runner {
         }
     }
 
-    /// Takes the colours for another ground.
+    /// Takes the colors for another ground.
     fn show_on_ground(&mut self, is_light: bool) {
         let colours = on_ground(is_light, self.app.options.has_true_colours);
         self.is_stale |= self.app.set_colours(colours);
@@ -491,7 +491,7 @@ impl Runner {
             self.app.note(&note);
             self.is_stale = true;
         }
-        // What happened before calls nobody.
+        // Earlier events notify no one.
         let _ = self.app.take_notice();
         if !self.app.is_in_turn() {
             return;
@@ -597,10 +597,10 @@ impl Runner {
             false => self.modes.abandon(),
         }
         if self.app.is_in_turn() || self.app.is_preparing() {
-            // What cannot be stopped in time is carried on when the session is opened next.
+            // A turn that cannot be stopped in time is resumed when the session is opened next.
             let _ = self.session.cancel().await;
         }
-        // A turn that asks is parked then. No other one begins: the service is told first.
+        // A turn that asks is parked then. No other one begins: the service is notified first.
         let attendance = self.attendance.take();
         let leave = async { drop(attendance) };
         let patience = match ended {
@@ -612,7 +612,7 @@ impl Runner {
     }
 }
 
-/// Waits for the next update; `None` once all that happened before was told.
+/// Waits for the next update; `None` once all earlier events were received.
 async fn next_update(updates: &mut Subscription, is_behind: bool) -> Result<Option<Update>> {
     match is_behind {
         true => updates.next_of_past().await,
@@ -649,7 +649,7 @@ fn answers(settings: &Settings) -> (String, String, Option<u64>) {
     }
 }
 
-/// Asks the terminal what it is, if it may answer, and takes the colours for its ground.
+/// Asks the terminal what it is, if it may answer, and takes the colors for its ground.
 fn ask_terminal(options: &mut Options) -> Result<Heard> {
     if !options.may_ask {
         return Ok(Heard::default());

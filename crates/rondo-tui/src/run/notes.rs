@@ -1,11 +1,11 @@
-//! What the runtime says while the screen is open.
+//! Notes of the runtime while the screen is open.
 
 use rondo_runtime::Notices;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use tokio::sync::Notify;
 
-/// Notes that wait to be shown; the oldest ones give way.
+/// Maximum number of notes that wait for display; the oldest ones are dropped.
 const NOTES_MAX: usize = 256;
 
 /// Collects notes for the screen. Until it is open, they go to what shows them before.
@@ -16,7 +16,7 @@ pub struct Notes {
 
 struct State {
     notes: VecDeque<String>,
-    /// What was said before.
+    /// Earlier notes.
     said: VecDeque<String>,
     /// The progress of a download.
     progress: Option<String>,
@@ -44,7 +44,7 @@ impl Notes {
         self.state().before = None;
     }
 
-    /// Returns what shows notes now, where that is not the screen.
+    /// Returns the current receiver of notes, if that is not the screen.
     fn before(&self) -> Option<Arc<dyn Notices>> {
         self.state().before.clone()
     }
@@ -74,7 +74,7 @@ impl Notices for Notes {
             return before.note(text);
         }
         let mut state = self.state();
-        // Each turn reads the settings anew, and would say the same of them.
+        // Each turn reads the settings again, and would say the same of them.
         if state.said.iter().any(|it| it == text) {
             return;
         }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub(super) struct PythonLink(Option<Arc<PythonTerminal>>);
 
 impl Runner {
-    /// Lends a live session, where none was; its interpreter is started by its first cell.
+    /// Lends a live session, if none was; its interpreter is started by its first cell.
     pub(super) fn start_python(&mut self) {
         if self.python.0.is_some() {
             return;
@@ -20,7 +20,7 @@ impl Runner {
         self.python = PythonLink(Some(terminal));
     }
 
-    /// Goes on in a live session that there was before.
+    /// Continues in a live session that there was before.
     pub(super) fn link_python(&mut self, before: &LentPython) {
         let terminal = Arc::<PythonTerminal>::default();
         let python = LentPython::new(Arc::clone(before.session()))

@@ -1,4 +1,4 @@
-//! Goes on with other sessions, and changes how the one that is shown goes on.
+//! Continues with other sessions, and changes how the one that is shown continues.
 
 use super::Runner;
 use super::effects::Done;
@@ -58,7 +58,7 @@ impl Runner {
         self.note_below = note;
     }
 
-    /// Has earlier turns of the session read, where somebody looks for them.
+    /// Reads earlier turns of the session, if they are wanted.
     pub(super) fn read_earlier(&mut self) {
         self.app.passed(self.updates.turns_passed());
         let Some(turns) = self.app.wants_earlier() else {
@@ -69,7 +69,7 @@ impl Runner {
         tokio::spawn(async move {
             let take = |story: &mut Box<Story>, body| story.update(body);
             let read = session.earlier(turns, Box::default(), take).await;
-            // Without the loop there is nobody to show them.
+            // Without the loop there is no receiver.
             let _ = done.send(Done::Earlier(session.id().clone(), read)).await;
         });
     }
@@ -183,7 +183,7 @@ impl Runner {
                 Ok(None) => return,
                 Err(error) => Done::Failed(Box::new(error)),
             };
-            // Without the loop there is nobody to tell.
+            // Without the loop there is no receiver.
             let _ = done.send(result).await;
         });
         true

@@ -25,7 +25,7 @@ struct Running {
 }
 
 impl ShellLink {
-    /// Waits for what happens in the shell's terminal; for ever where there is none.
+    /// Waits for what happens in the shell's terminal; forever if there is none.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -64,7 +64,7 @@ impl ShellLink {
 }
 
 impl Runner {
-    /// Starts the shell, where it was not.
+    /// Starts the shell, if it was not.
     pub(super) fn start_shell(&mut self) -> Result<()> {
         if self.shell.0.is_some() {
             return Ok(());
@@ -75,7 +75,7 @@ impl Runner {
         Ok(())
     }
 
-    /// Goes on in what a person's own cells ran in before.
+    /// Continues in the shell and interpreter of a person's earlier cells.
     pub(super) fn go_on_in(&mut self, kept: Kept) {
         if let Some(shell) = kept.shell {
             self.link_shell(shell);
@@ -102,7 +102,7 @@ impl Runner {
         }));
     }
 
-    /// Takes what happened in the shell's terminal, and what came with it.
+    /// Takes an event of the shell's terminal, and those that came with it.
     pub(super) fn shell_events(&mut self, first: TerminalEvent) {
         let began = self.clock.now();
         let mut next = Some(first);
@@ -115,7 +115,7 @@ impl Runner {
         self.is_stale = true;
     }
 
-    /// Takes what has happened in the shell's terminal so far: it tells whether a command's output is text.
+    /// Takes the events of the shell's terminal so far: they show whether a command's output is text.
     pub(super) fn catch_up_with_shell(&mut self) {
         for _ in 0..AT_ONCE_MAX {
             let Some(event) = self.shell.at_once() else {

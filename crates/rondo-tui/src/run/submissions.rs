@@ -18,23 +18,23 @@ use tokio::task::spawn_blocking;
 /// Messages that were sent and not taken by the session yet.
 const UNSAID_MAX: usize = 64;
 
-/// A message that is to be said.
+/// A message to submit.
 pub(super) struct Submission {
     pub(super) session: SessionHandle,
     /// Files that it names are beneath their directory, and servers are theirs.
     pub(super) settings: Settings,
     /// The words, or `/SERVER:PROMPT ARGUMENT...`.
     pub(super) text: String,
-    /// What goes along with it.
+    /// Attachments of the message.
     pub(super) attached: Vec<String>,
     pub(super) delivery: Delivery,
 }
 
-/// Where messages are put.
+/// Queue of submitted messages.
 pub(super) struct Submissions(Sender<Submission>);
 
 impl Submissions {
-    /// Says what is put here until it is dropped, and tells what came of it.
+    /// Submits what is put here until it is dropped, and reports the results.
     pub(super) fn start(
         program: &Arc<dyn Program>,
         service: &SessionService,
@@ -52,7 +52,7 @@ impl Submissions {
     /// When too many were not taken yet.
     pub(super) fn add(&self, submission: Submission) -> Result<()> {
         let put = self.0.try_send(submission);
-        put.map_err(|_| SetupError::new(SetupErrorKind::Input, "too many messages wait at once"))
+        put.map_err(|_| SetupError::new(SetupErrorKind::Input, "too many messages are waiting"))
     }
 }
 
@@ -68,7 +68,7 @@ async fn say_all(
             Err(error) => Done::Failed(Box::new(error)),
         };
         if done.send(result).await.is_err() {
-            // Without the loop there is nobody to tell.
+            // Without the loop there is no receiver.
             return;
         }
     }
@@ -112,7 +112,7 @@ async fn of_words(
     let (reader, typed) = (Arc::clone(program), text.to_owned());
     let (directory, notes) = (settings.directory.clone(), done.clone());
     let message = spawn_blocking(move || {
-        // Without the loop there is nobody to show a note.
+        // Without the loop a note cannot be shown.
         let note = |text: &str| drop(notes.blocking_send(Done::Note(text.to_owned())));
         reader.message(&typed, &directory, &note)
     })

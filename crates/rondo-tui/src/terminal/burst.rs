@@ -1,4 +1,4 @@
-//! Tells pastes from typing where the terminal does not mark them: text that comes at once, with a line end in its midst, was
+//! Tells pastes from typing if the terminal does not mark them: text that comes at once, with a line end in its midst, was
 //! not typed, and sends nothing.
 
 use super::input::Input;
@@ -14,7 +14,7 @@ const NEXT_PIECE_MS: u64 = 30;
 #[derive(Debug, Default)]
 pub(super) struct Bursts {
     held: Vec<Input>,
-    /// Whether what is held came right behind a piece of a paste, and whether right behind text.
+    /// Set if the held bytes came right after a piece of a paste, and if right after text.
     follows: (bool, bool),
     /// When the latest piece of a paste came.
     pasted_at: Option<TimeMs>,
@@ -23,7 +23,7 @@ pub(super) struct Bursts {
 }
 
 impl Bursts {
-    /// Takes what came at once, and returns what need not wait.
+    /// Takes the input that came at once, and returns the part that need not wait.
     pub(super) fn take(&mut self, came: Vec<Input>, now: TimeMs) -> Vec<Input> {
         if self.held.is_empty() {
             self.follows = self.followed(now);
@@ -59,7 +59,7 @@ impl Bursts {
         }
     }
 
-    /// Returns what waited, pastes as such.
+    /// Returns the input that waited, pastes as such.
     pub(super) fn release(&mut self, now: TimeMs) -> Vec<Input> {
         let (goes_on, follows_text) = self.follows;
         let held = std::mem::take(&mut self.held);
@@ -73,13 +73,13 @@ impl Bursts {
     }
 }
 
-/// Puts a paste in place of each run of letters with a line end in its midst, or of each run if a paste goes on. Text may have
+/// Puts a paste in place of each run of letters with a line end in its midst, or of each run if a paste continues. Text may have
 /// come right before.
 fn with_pastes(inputs: Vec<Input>, goes_on: bool, follows_text: bool) -> (Vec<Input>, bool) {
     let (mut all, mut is_paste) = (Vec::new(), false);
     let mut inputs = inputs.into_iter().peekable();
     while let Some(input) = inputs.next() {
-        // The key that ends a line is no part of what is typed after it, unless it came with what is before it.
+        // The key that ends a line is not part of what is typed after it, unless it came with what is before it.
         let goes_before = goes_on
             || all.is_empty()
                 && follows_text

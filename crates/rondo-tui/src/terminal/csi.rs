@@ -8,8 +8,8 @@ use crossterm::event::{
 /// The codes that kitty's protocol gives keys without a character of their own.
 const PRIVATE_USE: std::ops::RangeInclusive<u32> = 57_344..=63_743;
 
-/// Returns what a control sequence means, from its parameters and its last byte; none for answers of the terminal and for what
-/// is not known.
+/// Returns the event of a control sequence, from its parameters and its last byte; none for answers of the terminal and
+/// for unknown ones.
 pub(super) fn event(parameters: &[u8], last: u8) -> Option<Event> {
     let text = std::str::from_utf8(parameters).ok()?;
     match (text, last) {
@@ -153,7 +153,7 @@ fn character(codes: &str, field: &str) -> Option<KeyEvent> {
     Some(KeyEvent::new_with_kind(code, modifiers, kind))
 }
 
-/// Returns the key of a code of kitty's that is no character's.
+/// Returns the key of a code of kitty's that is not a character's.
 fn functional(code: u32) -> Option<KeyCode> {
     let plus =
         |first: char, from: u32| char::from_u32(u32::from(first) + code - from).map(KeyCode::Char);

@@ -9,7 +9,7 @@ use unicode_width::UnicodeWidthChar as _;
 /// Blank cells at the end of a row that are erased rather than written.
 const ERASED_MIN: u16 = 4;
 
-/// What is said about each cell beside its symbol.
+/// Style of a cell beside its symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Look {
     fg: Color,
@@ -36,10 +36,10 @@ impl Look {
 /// Writes cells to a terminal whose style is plain, and leaves it so.
 pub(super) struct Encoder<'a> {
     bytes: &'a mut Vec<u8>,
-    /// Where the terminal's cursor is, where that is known.
+    /// Position of the terminal's cursor, if it is known.
     at: Option<Position>,
     look: Look,
-    /// Whether the terminal draws signs of ambiguous width two columns wide.
+    /// Set if the terminal draws signs of ambiguous width two columns wide.
     has_wide_signs: bool,
 }
 
@@ -151,7 +151,7 @@ fn sgr(from: Option<Look>, to: Look) -> String {
     if to.bg != base.bg {
         all.push(colour(to.bg, 40));
     }
-    // A reset is no parameter at all where nothing follows it.
+    // A reset is not a parameter at all if nothing follows it.
     if from.is_none() && !all.is_empty() {
         all.insert(0, String::new());
     }
@@ -170,7 +170,7 @@ const MODIFIERS: [(Modifier, &str); 9] = [
     (Modifier::CROSSED_OUT, "9"),
 ];
 
-/// Returns the parameters of a colour; `base` is 30 for the text and 40 for its ground.
+/// Returns the parameters of a color; `base` is 30 for the text and 40 for its ground.
 fn colour(colour: Color, base: u8) -> String {
     let plain = |at: u8| (base + at).to_string();
     let bright = |at: u8| (base + 60 + at).to_string();
@@ -252,7 +252,7 @@ mod tests {
         assert_eq!(encoded(&before, &frame), "\x1b[1;1H│ab");
     }
 
-    /// What is seen of each cell: of a blank one neither its colour nor its weight.
+    /// Visible part of each cell: of a blank one neither its color nor its weight.
     fn cells(terminal: &vt100::Parser) -> Vec<String> {
         let places = (0..AREA.height).flat_map(|y| (0..AREA.width).map(move |x| (y, x)));
         let cells = places.filter_map(|(y, x)| terminal.screen().cell(y, x));
@@ -269,7 +269,7 @@ mod tests {
         shown.collect()
     }
 
-    /// What a terminal shows is what the frame says, with whatever styles and widths follow on one another.
+    /// The terminal's screen equals the frame, with whatever styles and widths follow on one another.
     #[test]
     fn a_terminal_shows_each_of_many_frames_as_it_was_drawn() {
         let size = |cells| NonZeroU16::new(cells).unwrap();

@@ -1,4 +1,4 @@
-//! Asks the terminal which colour its ground has, and how wide it draws signs whose width is ambiguous: before anything else
+//! Asks the terminal which color its ground has, and how wide it draws signs whose width is ambiguous: before anything else
 //! reads what it sends. For its ground it is asked again when it is looked at again; that answer comes as [input](super::input).
 
 use rondo_core::clock::Clock;
@@ -8,29 +8,29 @@ use std::time::Duration;
 
 /// The question for its ground.
 pub(crate) const GROUND: &[u8] = b"\x1b]11;?\x1b\\";
-/// A sign that is one column wide in most fonts and two in some, and the question where the cursor stands behind it.
+/// A sign that is one column wide in most fonts and two in some, and the question where the cursor is behind it.
 const WIDTH: &[u8] = b"\r\xe2\x94\x80\x1b[6n\r\x1b[K";
-/// The column behind the sign where it is two columns wide.
+/// The column behind the sign if it is two columns wide.
 const WIDE_COLUMN: &str = "3";
 /// A question that every terminal answers: after its answer there is none to the others.
 const FENCE: &[u8] = b"\x1b[c";
 /// How long the answers may take.
 const WAIT_MAX: Duration = Duration::from_millis(100);
-/// Bytes that are read at most: more is no answer.
+/// Bytes that are read at most: more is not an answer.
 const BYTES_MAX: usize = 4 << 10;
 
-/// What the terminal sent.
+/// Answers of the terminal.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// Whether its ground is light, where it says so.
+    /// `true` if its background is light; `None` if it did not say.
     pub(crate) is_light: Option<bool>,
-    /// Whether signs of ambiguous width are two columns wide.
+    /// Set if signs of ambiguous width are two columns wide.
     pub(crate) has_wide_signs: bool,
-    /// What a person typed meanwhile.
+    /// Text that a person typed meanwhile.
     pub(crate) typed: String,
     /// The beginning of a sequence, whose rest is on its way.
     pub(crate) rest: Vec<u8>,
-    /// Whether an answer is still due.
+    /// Set while an answer is still due.
     is_due: bool,
 }
 

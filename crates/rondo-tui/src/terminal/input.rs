@@ -15,7 +15,7 @@ const SEQUENCE_BYTES_MAX: usize = 4 << 10;
 /// Bytes of a paste that are kept.
 const PASTE_BYTES_MAX: usize = 8 << 20;
 
-/// What the terminal sent.
+/// Input from the terminal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
     /// A key, a paste, the mouse or the focus.
@@ -28,11 +28,11 @@ pub enum Input {
 #[derive(Debug, Default)]
 pub(crate) struct Parser {
     pending: Vec<u8>,
-    /// What was pasted so far, until the paste ends.
+    /// Pasted text so far, until the paste ends.
     paste: Option<Vec<u8>>,
 }
 
-/// What stands at the beginning of the bytes.
+/// Beginning of the bytes.
 enum Next {
     /// A whole input, of so many bytes.
     Whole(Input, usize),
@@ -40,7 +40,7 @@ enum Next {
     Nothing(usize),
     /// The beginning of a paste, of so many bytes.
     Paste(usize),
-    /// The beginning of something that goes on.
+    /// The beginning of something that continues.
     Open,
 }
 
@@ -72,7 +72,7 @@ impl Parser {
         }
     }
 
-    /// Takes what belongs to the paste. Returns whether it is over.
+    /// Takes the rest of the paste. Returns whether it is over.
     fn go_on_with_paste(&mut self, out: &mut Vec<Input>) -> bool {
         let end = self
             .pending
@@ -93,17 +93,17 @@ impl Parser {
         true
     }
 
-    /// Returns whether something stands there that may go on.
+    /// Returns whether something is there that may continue.
     pub(crate) fn is_open(&self) -> bool {
         !self.pending.is_empty() && self.paste.is_none()
     }
 
-    /// Returns whether an escape stands there by itself, which may be a key.
+    /// Returns whether an escape is there by itself, which may be a key.
     pub(crate) fn is_at_escape(&self) -> bool {
         self.paste.is_none() && self.pending == [ESCAPE]
     }
 
-    /// Nothing followed: takes what stands there for keys, if it can be keys, and drops it otherwise.
+    /// Nothing followed: takes what is there for keys, if it can be keys, and drops it otherwise.
     pub(crate) fn settle(&mut self, out: &mut Vec<Input>) {
         if !self.is_open() {
             return;
@@ -149,7 +149,7 @@ fn next(bytes: &[u8]) -> Next {
     }
 }
 
-/// Reads what follows an escape.
+/// Reads the bytes after an escape.
 fn escaped(rest: &[u8]) -> Next {
     match rest {
         [] | [ESCAPE] => Next::Open,
@@ -225,7 +225,7 @@ fn string(rest: &[u8]) -> Next {
     let Some(at) = body.iter().position(is_end) else {
         return Next::Open;
     };
-    // The escape, the letter after it, and what stands before the end.
+    // The escape, the letter after it, and the text before the end.
     let length = at + 2;
     let length = match (body.get(at), body.get(at + 1)) {
         (Some(&BELL), _) => length + 1,
@@ -245,8 +245,8 @@ fn string(rest: &[u8]) -> Next {
     }
 }
 
-/// Reads a key without an escape before it. Returns its length, and no key where the bytes are no text; none where a
-/// character goes on.
+/// Reads a key without an escape before it. Returns its length, and no key if the bytes are not text; `None` if a
+/// character continues.
 fn plain(bytes: &[u8]) -> Option<(Option<KeyEvent>, usize)> {
     let control = |c: u8| KeyEvent::new(KeyCode::Char(char::from(c)), KeyModifiers::CONTROL);
     let code = |code| KeyEvent::new(code, KeyModifiers::NONE);

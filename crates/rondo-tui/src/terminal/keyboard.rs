@@ -1,4 +1,4 @@
-//! What the terminal sends, read by a thread of its own.
+//! Input of the terminal, read by a thread of its own.
 
 use super::decoder::Decoder;
 use super::input::Input;
@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use tokio::sync::mpsc::{self, Receiver, Sender};
 
-/// Inputs that wait for the loop. What is typed beyond waits in the terminal.
+/// Inputs that wait for the loop. Keys typed beyond wait in the terminal.
 const INPUTS_MAX: usize = 1024;
 /// Bytes that are read at once.
 const READ_BYTES: usize = 4096;
@@ -22,7 +22,7 @@ pub(crate) struct Keyboard {
     inputs: Receiver<io::Result<Input>>,
     /// Its other end ends the thread's wait when it is closed.
     waker: Option<OwnedFd>,
-    /// Whether the key Esc would stop what runs.
+    /// Set while the key Esc would stop running work.
     esc_stops: Arc<AtomicBool>,
 }
 
@@ -51,7 +51,7 @@ impl Keyboard {
         })
     }
 
-    /// Waits for the next input; none where the terminal is gone.
+    /// Waits for the next input; none if the terminal is gone.
     ///
     /// # Cancel safety
     /// Cancel safe.
@@ -59,7 +59,7 @@ impl Keyboard {
         self.inputs.recv().await
     }
 
-    /// Returns the next input, where it is there already.
+    /// Returns the next input, if it is there already.
     pub(crate) fn at_once(&mut self) -> Option<Input> {
         self.inputs.try_recv().ok()?.ok()
     }
@@ -69,7 +69,7 @@ impl Keyboard {
         self.esc_stops.store(stops, Ordering::Relaxed);
     }
 
-    /// Stops reading, and returns when nothing reads any more. What was read and not taken is lost.
+    /// Stops reading, and returns when nothing reads any more. Input that was read and not taken is lost.
     pub(crate) async fn stop(mut self) {
         self.waker = None;
         while self.inputs.recv().await.is_some() {}
@@ -85,18 +85,18 @@ struct Reader {
     clock: Clock,
 }
 
-/// What ended a wait.
+/// Cause of the end of a wait.
 enum Waited {
     /// Bytes.
     Read(Vec<u8>),
     /// The time.
     Nothing,
-    /// Nobody listens any more.
+    /// The listener is gone.
     Over,
 }
 
 impl Reader {
-    /// Sends what is read until nobody takes it.
+    /// Sends the input until the receiver is gone.
     fn run(mut self, before: &[u8]) {
         let mut came = self.decoder.take(before, self.clock.now());
         while self.send(came) {
@@ -125,7 +125,7 @@ impl Reader {
         match poll(&mut waited, wait.as_ref()) {
             Ok(0) => return Ok(Waited::Nothing),
             Ok(_) => {}
-            // It waits anew.
+            // It waits again.
             Err(Errno::INTR) => return Ok(Waited::Read(Vec::new())),
             Err(err) => return Err(err.into()),
         }

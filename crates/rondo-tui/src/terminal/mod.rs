@@ -1,7 +1,7 @@
 //! The terminal: its modes, and frames on their way to it.
 //!
 //! # Layout
-//! - `modes`: what is switched on and off, and how it is put back however the process ends.
+//! - `modes`: the terminal's modes that are switched on and off, and how they are put back however the process ends.
 //! - `painter`: the difference between two frames; `encode`: cells as bytes; `writer`: the thread that writes them.
 //! - `keyboard`: the thread that reads what it sends; `decoder`: its bytes as keys and pastes, shared with the line prompt.
 //! - `input`, `csi`: bytes taken apart; `burst`: pastes that are not marked.

@@ -17,7 +17,7 @@ const ENTER: &str =
 /// The same in reverse order, and a caret that shows.
 const LEAVE: &str = "\x1b[?1000l\x1b[?1002l\x1b[?1006l\x1b[?1007l\x1b[<1u\x1b[?1036;1039r\x1b[?1004l\x1b[?2004l\x1b[?7h\x1b[0m\x1b[?25h\x1b[?1049l";
 
-/// What a program may have left switched on that was killed while it had the terminal: the mouse, the keypad's and the
+/// Modes that a program which was killed may have left switched on: the mouse, the keypad's and the
 /// arrows' other bytes, and a style.
 const CLEAN: &str = "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1l\x1b>\x1b[0m";
 
@@ -25,14 +25,14 @@ const CLEAN: &str = "\x1b[?1000l\x1b[?1002l\x1b[?1003l\x1b[?1l\x1b>\x1b[0m";
 const KEEP_TITLE: &str = "\x1b[22;2t";
 const RESTORE_TITLE: &str = "\x1b[23;2t";
 
-/// Whether the terminal's title is kept aside.
+/// Set if the terminal's title was saved.
 static KEEPS_TITLE: AtomicBool = AtomicBool::new(false);
-/// Whether a screen is open in this process, for the hook of panics.
+/// Set while a screen is open in this process, for the hook of panics.
 static IS_OPEN: AtomicBool = AtomicBool::new(false);
-/// The thread that shows it. A panic of another one fails what that did, and the screen goes on.
+/// The thread that shows it. A panic of another one fails what that did, and the screen continues.
 static SHOWN_BY: Mutex<Option<ThreadId>> = Mutex::new(None);
 
-/// Returns what switches the screen on.
+/// Returns the sequence that switches the screen on.
 pub(crate) fn enter(mouse: Mouse) -> String {
     let mouse = match mouse {
         Mouse::On => "\x1b[?1002h\x1b[?1006h",
@@ -45,7 +45,7 @@ pub(crate) fn enter(mouse: Mouse) -> String {
 /// The screen while it is open; it is closed when this is dropped.
 pub(crate) struct Modes {
     mouse: Mouse,
-    /// Whether the terminal's title is changed meanwhile.
+    /// Set if the terminal's title is changed meanwhile.
     has_title: bool,
     is_open: Arc<AtomicBool>,
     /// How the terminal was set before.
@@ -89,7 +89,7 @@ impl Modes {
     /// Sets the terminal as it was at first, after another program had it: that may have been killed.
     pub(crate) fn clean(&self) {
         if let Some(before) = &self.before {
-            // What cannot be set is found out next, when the screen is opened.
+            // A failure shows next, when the screen is opened.
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, before);
         }
         let _ = io::stdout().write_all(CLEAN.as_bytes());
@@ -119,7 +119,7 @@ impl Drop for Modes {
 fn close() {
     if IS_OPEN.swap(false, Ordering::AcqRel) {
         let mut out = io::stdout().lock();
-        // There is nobody to tell that the terminal is gone.
+        // The terminal is gone, so this cannot be shown.
         let _ = out.write_all(LEAVE.as_bytes());
         if KEEPS_TITLE.swap(false, Ordering::AcqRel) {
             let _ = out.write_all(RESTORE_TITLE.as_bytes());
@@ -134,7 +134,7 @@ fn shown_by() -> std::sync::MutexGuard<'static, Option<ThreadId>> {
 }
 
 /// Closes the screen before a panic's message is printed. One of another thread is logged, as long as the screen is open:
-/// it would stand in the midst of it.
+/// it would be in the middle of it.
 fn close_on_panic() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

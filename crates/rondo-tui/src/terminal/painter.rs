@@ -1,4 +1,4 @@
-//! Turns frames into bytes: only what changed, in one synchronised update.
+//! Turns frames into bytes: only what changed, in one synchronized update.
 
 use super::encode::Encoder;
 use crossterm::cursor::{Hide, Show};
@@ -16,7 +16,7 @@ const MOVED_MIN: u16 = 3;
 /// Rows that moved up since the last frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Moved {
-    /// Where: rows from `top` to before `bottom`.
+    /// Place: rows from `top` to before `bottom`.
     pub(crate) top: u16,
     /// The row after the last.
     pub(crate) bottom: u16,
@@ -24,14 +24,14 @@ pub(crate) struct Moved {
     pub(crate) by: u16,
 }
 
-/// Knows what stands on the terminal.
+/// Knows what is on the terminal.
 #[derive(Debug, Default)]
 pub(crate) struct Painter {
     shown: Buffer,
     caret: Option<Position>,
-    /// Whether the terminal may show something else.
+    /// Set if the terminal may show something else.
     is_lost: bool,
-    /// Whether the terminal draws signs of ambiguous width two columns wide.
+    /// Set if the terminal draws signs of ambiguous width two columns wide.
     has_wide_signs: bool,
 }
 
@@ -44,12 +44,12 @@ impl Painter {
         }
     }
 
-    /// Has the next frame drawn anew, such as after another program had the terminal.
+    /// Draws the next frame as a whole, such as after another program had the terminal.
     pub(crate) fn lose(&mut self) {
         self.is_lost = true;
     }
 
-    /// Returns the bytes that make a terminal show a frame, with its caret; nothing where it shows it already.
+    /// Returns the bytes that make a terminal show a frame, with its caret; nothing if it shows it already.
     ///
     /// # Errors
     /// None that comes from outside: the bytes are collected in memory.
@@ -88,7 +88,7 @@ impl Painter {
         Ok([BEGIN, &bytes, END].concat())
     }
 
-    /// Moves rows on the terminal, where that saves drawing them.
+    /// Moves rows on the terminal, if that saves drawing them.
     fn move_up(&mut self, moved: Moved, bytes: &mut Vec<u8>) {
         let Moved { top, bottom, by } = moved;
         let area = self.shown.area;

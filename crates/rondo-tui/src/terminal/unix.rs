@@ -30,7 +30,7 @@ pub(crate) struct Told {
     stop: Signals,
 }
 
-/// What a signal asks for.
+/// Request of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asked {
     /// To end: `SIGTERM`, or another signal that ends a process.
@@ -95,6 +95,6 @@ async fn any(signals: &mut [Signals]) {
 
 /// Stops the process, and those that it shares its terminal's foreground with, until `SIGCONT`.
 pub(crate) fn stop() {
-    // Where it cannot be stopped, it goes on.
+    // If it cannot be stopped, it continues.
     let _ = kill_current_process_group(Signal::STOP);
 }

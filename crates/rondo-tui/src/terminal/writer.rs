@@ -27,7 +27,7 @@ impl Writer {
     /// Starts the thread.
     ///
     /// # Errors
-    /// When there is no thread to be had.
+    /// When no thread is available.
     pub(crate) fn start(mut out: impl Write + Send + 'static) -> io::Result<Self> {
         let (frames, next) = sync_channel::<Vec<u8>>(1);
         let state = Arc::<State>::default();

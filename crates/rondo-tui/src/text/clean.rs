@@ -5,7 +5,7 @@ use rondo_core::shown;
 use rondo_runtime::sanitize::{Cleaner, plain};
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// What a tab stands for.
+/// Replacement of a tab.
 const TAB: &str = "    ";
 /// Columns between the places that a terminal's tabs lead to.
 const TAB_STOP: usize = 8;
@@ -52,7 +52,7 @@ pub(crate) fn exact(text: &str) -> String {
     shown::visible(text).replace('\t', TAB)
 }
 
-/// Returns what a person typed or pasted, as it may stand in the input: line breaks and tabs stay, other controls go.
+/// Returns a typed or pasted text in the form for the input: line breaks and tabs stay, other controls go.
 pub(crate) fn typed(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let stays = |c: &char| matches!(c, '\n' | '\t') || !c.is_control();

@@ -6,7 +6,7 @@ use ratatui_core::style::{Modifier, Style};
 use ratatui_crossterm::IntoCrossterm as _;
 use std::fmt::Write as _;
 
-/// Returns rows as lines, with their colours.
+/// Returns rows as lines, with their colors.
 pub(crate) fn lines(rows: &[Row]) -> String {
     rows.iter().map(|row| line(row) + "\n").collect()
 }

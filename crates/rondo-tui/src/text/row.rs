@@ -1,4 +1,4 @@
-//! One row of the screen, and how it goes on.
+//! One row of the screen, and how it continues.
 
 use super::wrap::Piece;
 use ratatui_core::buffer::Buffer;
@@ -19,9 +19,9 @@ pub(crate) enum Break {
 /// One row, as it is laid out.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Row {
-    /// What stands in it, without its gutter.
+    /// Text of the row, without its gutter.
     pub(crate) pieces: Vec<Piece>,
-    /// What stands before it and is no part of the text: marks, bars, bullets.
+    /// Gutter before it, which is not part of the text: marks, bars, bullets.
     pub(crate) gutter: Vec<Piece>,
     /// How it ends.
     pub(crate) end: Break,
@@ -41,7 +41,7 @@ impl Row {
         self.pieces.iter().map(|it| it.text.as_str()).collect()
     }
 
-    /// Returns all that stands in it.
+    /// Returns all that is in it.
     pub(crate) fn whole(&self) -> String {
         let gutter = self.gutter.iter().map(|it| it.text.as_str());
         gutter.collect::<String>() + &self.text()

@@ -1,4 +1,4 @@
-//! Breaks styled text into rows, at blanks where it can.
+//! Breaks styled text into rows, at blanks if it can.
 
 use super::row::{Break, Row};
 use ratatui_core::style::Style;
@@ -13,7 +13,7 @@ const ROWS_MAX: usize = 100_000;
 pub(crate) struct Piece {
     /// The text, without line breaks.
     pub(crate) text: String,
-    /// Its style.
+    /// Style of the piece.
     pub(crate) style: Style,
 }
 
@@ -37,11 +37,11 @@ pub(crate) fn columns(text: &str) -> usize {
 pub(crate) struct Wrap {
     /// Columns of the whole row.
     pub(crate) width: usize,
-    /// What stands before the first row.
+    /// Prefix of the first row.
     pub(crate) first: Vec<Piece>,
-    /// What stands before the others.
+    /// Prefix of the others.
     pub(crate) rest: Vec<Piece>,
-    /// Whether blanks count as text, as in code.
+    /// Keeps blanks as text, as in code.
     pub(crate) keeps_blanks: bool,
 }
 

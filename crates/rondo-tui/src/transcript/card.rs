@@ -29,39 +29,39 @@ const TODO: &str = "todo";
 /// How a card's work ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct CardEnd {
-    /// Whether it did what it was to do.
+    /// Set if it succeeded.
     pub(crate) is_ok: bool,
-    /// What is said of the end, such as an exit code.
+    /// Description of the end, such as an exit code.
     pub(crate) said: String,
-    /// How long it took, in milliseconds; none where nobody counted.
+    /// How long it took, in milliseconds; `None` if it was not measured.
     pub(crate) took_ms: Option<u64>,
 }
 
 /// A card.
 #[derive(Debug, Default)]
 pub(crate) struct Card {
-    /// What stands before it: the tool's name, or the prompt of a shell.
+    /// Title before it: the tool's name, or the prompt of a shell.
     name: String,
-    /// What it runs, on one line.
+    /// Command or arguments, on one line.
     told: String,
-    /// Its arguments.
+    /// Arguments of the call.
     arguments: Value,
-    /// Whether it runs; otherwise it waits.
+    /// Set if it runs; otherwise it waits.
     pub(crate) is_running: bool,
     pub(crate) end: Option<CardEnd>,
     output: String,
     live: LiveText,
     /// Bytes of output that are not kept.
     left_out: usize,
-    /// What the sandbox refused or hid, as far as that is known.
+    /// Refusals of the sandbox, as far as they are known.
     sandbox: String,
-    /// What it changed, where its result says so: shown in place of the output.
+    /// Change of files, if its result has one: shown in place of the output.
     diff: Option<Diff>,
     /// The subagent that it started.
     child: Option<Child>,
-    /// Whether its output is an error in words, and no output of a program.
+    /// Set if its output is an error in words, and not output of a program.
     is_prose: bool,
-    /// Whether it is what went along with a person's words, and is folded until it is wanted.
+    /// Set for an attachment of a person's message, which is folded until it is opened.
     is_quote: bool,
 }
 
@@ -118,7 +118,7 @@ impl Card {
         format!("{} {}", self.name, self.told).trim_end().to_owned()
     }
 
-    /// Returns the command that it runs, where it runs one.
+    /// Returns the command that it runs, if it runs one.
     pub(crate) fn command(&self) -> Option<&str> {
         match &self.arguments {
             Value::String(code) => Some(code),
@@ -131,7 +131,7 @@ impl Card {
         &self.name
     }
 
-    /// Returns what it wrote, as far as it is kept.
+    /// Returns its output, as far as it is kept.
     pub(crate) fn output(&self) -> &str {
         &self.output
     }
@@ -165,7 +165,7 @@ impl Card {
         }
     }
 
-    /// Takes the result, which is shown where nothing was written while it ran.
+    /// Takes the result, which is shown if nothing was written while it ran.
     pub(crate) fn finish(&mut self, end: CardEnd, result: &Value) {
         self.is_running = false;
         self.sandbox = sandbox_note(result).map_or_else(String::new, |it| clean::line(&it));
@@ -199,7 +199,7 @@ impl Card {
         }
     }
 
-    /// Takes what happened in the session of a subagent.
+    /// Takes an event of a subagent's session.
     pub(crate) fn take_child(&mut self, event: &TurnEvent) {
         self.child.get_or_insert_default().take(event);
     }
@@ -277,7 +277,7 @@ impl Card {
         rows
     }
 
-    /// Lays out what stands between the head and the output: what a subagent does, or the agent's plan.
+    /// Lays out the rows between the head and the output: what a subagent does, or the agent's plan.
     fn branch_rows(&self, bar: &Piece, width: usize, theme: &Theme, is_open: bool) -> Vec<Row> {
         let inner = width.saturating_sub(columns(&bar.text));
         let max = if is_open { usize::MAX } else { ROWS_SHOWN };
@@ -351,9 +351,9 @@ pub(crate) fn plan_rows(item: &TodoItem, width: usize, theme: &Theme) -> Vec<Row
     wrap.lines(&clean::line(&item.text), style)
 }
 
-/// What a result of several fields says in few words.
+/// Summary of a result of several fields.
 struct Told {
-    /// Whether a person takes it for a success: that of a command is its exit code.
+    /// Set if a person takes it for a success: that of a command is its exit code.
     is_ok: bool,
     said: String,
     text: String,
@@ -364,7 +364,7 @@ impl Told {
         Self::of_command(result).or_else(|| Self::of_write(result))
     }
 
-    /// Of a command that ended: its output, its exit code, and what else there is to say of it.
+    /// Of a command that ended: its output, its exit code, and further remarks.
     fn of_command(result: &Value) -> Option<Self> {
         let note = result.get("note").and_then(Value::as_str);
         let text = result.get("stdout")?.as_str()?.to_owned();

@@ -12,9 +12,9 @@ const COMPARED_BYTES_MAX: usize = 512 << 10;
 const COMPARE_TIME_MAX: Duration = Duration::from_millis(50);
 /// Lines that are shown of a change; one of more is not shown as a change, since none of it may be hidden.
 const SHOWN_LINES_MAX: usize = 2_000;
-/// Lines around each hunk, where not all of the text is shown.
+/// Lines around each hunk, if not all of the text is shown.
 const CONTEXT_LINES: usize = 3;
-/// Said below the last line of a file, where that is one of those that change.
+/// Said below the last line of a file, if that is one of those that change.
 const NO_LINE_FEED: &str = "(no line feed at the end of the file)";
 
 /// A change of a text.
@@ -42,7 +42,7 @@ pub(crate) enum Around {
 }
 
 impl Change {
-    /// Compares two texts; `None` where they are too long for that.
+    /// Compares two texts; `None` if they are too long for that.
     pub(crate) fn between(before: &str, after: &str) -> Option<Self> {
         if before.len().max(after.len()) > COMPARED_BYTES_MAX {
             return None;
@@ -130,11 +130,11 @@ impl Change {
         Self::between(&before, &after)
     }
 
-    /// Lays out what is shown; `None` where that is too much to be read.
+    /// Lays out what is shown; `None` if that is too much to be read.
     pub(crate) fn diff(&self, around: Around, spell: impl Fn(&str) -> String) -> Option<Diff> {
         let (old, new) = (lines(&self.before), lines(&self.after));
         let has_numbers = around == Around::Context;
-        // Where all lines end so, before and after, it says nothing about any of them.
+        // If all lines end so, before and after, it says nothing about any of them.
         let are_crlf = old.iter().chain(&new).all(|it| it.ends_with("\r\n"));
         let mut shown = Vec::new();
         let mut push = |kind, at: (usize, usize), text: &str, hunk: Option<usize>| {
@@ -199,7 +199,7 @@ fn lines(text: &str) -> Vec<&str> {
     text.split_inclusive('\n').collect()
 }
 
-/// Returns where lines are, as unified differences say it.
+/// Returns the place of lines, in the form of unified differences.
 fn place(lines: &Range<usize>) -> String {
     let count = lines.len();
     format!("{},{count}", lines.start + usize::from(count > 0))

@@ -1,4 +1,4 @@
-//! What a subagent does, as branches below the card of the call that started it.
+//! Activity of a subagent, as branches below the card of the call that started it.
 
 use super::entry::cut;
 use crate::text::{Piece, Row, clean, columns};
@@ -14,7 +14,7 @@ const DEPTH_MAX: usize = 6;
 /// Columns of a branch's text at least.
 const TEXT_COLUMNS_MIN: usize = 4;
 
-/// A subagent, as far as it was heard of.
+/// A subagent, as far as it is known.
 #[derive(Debug)]
 pub(crate) struct Child {
     fold: Fold,
@@ -56,7 +56,7 @@ impl Child {
             .map(|child| &mut child.1)
     }
 
-    /// Returns what is said of it in a few words.
+    /// Returns its state in a few words.
     pub(crate) fn state(&self) -> String {
         let turn = self.fold.turn();
         match turn.map(|turn| (turn, &turn.ending)) {
@@ -116,7 +116,7 @@ impl Child {
             None => ("● ", theme.accent),
         };
         let state = match ending {
-            // Its answer stands below the branches.
+            // Its answer is below the branches.
             Some(ending) if before.is_empty() && ending.stop_reason == StopReason::Complete => {
                 ending.stop_reason.to_string()
             }

@@ -1,4 +1,4 @@
-//! Changes of texts: what was beside what is where there is room, else below each other.
+//! Changes of texts: what was beside what is if there is room, else below each other.
 
 use super::entry::MARGIN;
 use crate::options::Colours;
@@ -9,7 +9,7 @@ use similar::{ChangeTag, TextDiff};
 use std::time::Duration;
 use unicode_segmentation::UnicodeSegmentation as _;
 
-/// Columns from which on the two sides stand beside each other.
+/// Columns from which on the two sides are beside each other.
 const BESIDE_COLUMNS_MIN: usize = 110;
 /// Bytes of a line whose words are compared.
 const LINE_BYTES_MAX: usize = 1_000;
@@ -17,9 +17,9 @@ const LINE_BYTES_MAX: usize = 1_000;
 const COMPARE_TIME_MAX: Duration = Duration::from_millis(20);
 /// Below this likeness, which is at most 1, two lines have nothing in common that is worth showing.
 const LIKENESS_MIN: f32 = 0.4;
-/// Rows of a change that are shown while nobody asks for all of it.
+/// Rows of a change that are shown while it is folded.
 pub(super) const ROWS_SHOWN: usize = 20;
-/// What stands between the sides.
+/// Separator of the sides.
 const BETWEEN: &str = " │ ";
 
 /// A change of a text.
@@ -33,7 +33,7 @@ pub(crate) struct Diff {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     kind: Kind,
-    /// Its number in the text before, and in the one after; from 1 on, unknown where only parts are known.
+    /// Its number in the text before, and in the one after; from 1 on, unknown if only parts are known.
     numbers: (Option<usize>, Option<usize>),
     text: String,
     /// The hunk that it belongs to, where hunks can be left out.
@@ -79,7 +79,7 @@ enum Side {
 }
 
 impl Diff {
-    /// Reads a unified difference; `None` where a text is none.
+    /// Reads a unified difference; `None` if a text is none.
     pub(crate) fn unified(text: &str) -> Option<Self> {
         let mut lines = Vec::new();
         let mut at = None;
@@ -91,7 +91,7 @@ impl Diff {
                 }
                 continue;
             }
-            // What stands before the first place names the files.
+            // Lines before the first place name the files.
             if let Some(numbers) = &mut at {
                 lines.push(Line::read(line, numbers));
             }
@@ -260,7 +260,7 @@ impl Line {
     }
 }
 
-/// Reads where lines begin before and after: `-3,4 +5,6 @@`.
+/// Reads the first line before and after: `-3,4 +5,6 @@`.
 fn starts(place: &str) -> Option<(usize, usize)> {
     let mut parts = place.split(' ');
     let mut start = |sign| {
@@ -270,7 +270,7 @@ fn starts(place: &str) -> Option<(usize, usize)> {
     Some((start('-')?, start('+')?))
 }
 
-/// Says which hunk follows, and whether it is kept: words, since colours may be missing.
+/// Shows which hunk follows, and whether it is kept: words, since colors may be missing.
 fn head(hunk: usize, choice: Choice<'_>, theme: &Theme) -> Row {
     let mark = if hunk == choice.selected {
         "▸ "
@@ -291,7 +291,7 @@ fn head(hunk: usize, choice: Choice<'_>, theme: &Theme) -> Row {
 struct Layout<'a> {
     number_columns: usize,
     theme: &'a Theme,
-    /// Whether the lines belong to a hunk that is left out.
+    /// Set if the lines belong to a hunk that is left out.
     is_left_out: bool,
 }
 

@@ -12,7 +12,7 @@ const WIDTH_MIN: usize = 10;
 /// Rows of a person's message that are shown while it is not shown in full.
 const ASKED_ROWS_MAX: usize = 30;
 
-/// What a note is about.
+/// Subject of a note.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tone {
     Plain,
@@ -23,19 +23,19 @@ pub(crate) enum Tone {
 /// One entry.
 #[derive(Debug)]
 pub(crate) enum Entry {
-    /// What a person said.
+    /// Message of a person.
     Asked(String),
-    /// What a person said while the turn ran.
+    /// Message of a person while the turn ran.
     Steered(String),
-    /// What the model answers, in Markdown.
+    /// Answer of the model, in Markdown.
     Answer(Answer),
-    /// What the model thought.
+    /// Thought of the model.
     Thought(String),
     /// A tool call, or a person's own cell.
     Card(Box<Card>),
-    /// What the program says.
+    /// Note of the program.
     Note(Tone, String),
-    /// What a turn took.
+    /// Usage of a turn.
     End(String),
 }
 
@@ -74,7 +74,7 @@ pub(super) struct Laid {
 }
 
 impl Entry {
-    /// Returns what it says, without any layout: what is searched and copied.
+    /// Returns its text, without any layout: for search and copies.
     pub(crate) fn source(&self) -> String {
         match self {
             Self::Asked(text) => format!("> {}", text.replace('\n', "\n> ")),
@@ -106,7 +106,8 @@ impl Entry {
         }
     }
 
-    /// Lays it out, with an empty row before it. `rows` are those of before, which an answer that grows goes on with.
+    /// Lays it out, with an empty row before it. `rows` are the earlier ones, which an answer that grows continues
+    /// with.
     pub(super) fn lay_out(
         &mut self,
         rows: &mut Vec<Row>,
@@ -116,7 +117,7 @@ impl Entry {
     ) {
         let width = width.max(WIDTH_MIN);
         if let Self::Answer(answer) = self {
-            // The empty row stands behind it while it is laid out.
+            // The empty row follows it while it is laid out.
             if !rows.is_empty() {
                 rows.remove(0);
             }
@@ -182,7 +183,7 @@ fn thought(text: &str, width: usize, theme: &Theme, is_open: bool) -> Vec<Row> {
     let has_more = rows.len() > 1 || text.trim().lines().nth(1).is_some();
     rows.truncate(1);
     if has_more && let Some(row) = rows.first_mut() {
-        // Over the row's last words, where there is no room.
+        // Over the row's last words, if there is no room.
         let room = width.saturating_sub(crate::text::columns(&row.whole()));
         if room < 2 {
             row.pieces = vec![Piece::new(

@@ -4,7 +4,7 @@ use super::viewport::Frame;
 use super::{Place, Transcript};
 
 impl Transcript {
-    /// Returns where a text stands, whatever its case: before a place, going up, or else after it. A place outside of
+    /// Returns the place of a text, whatever its case: before a place, going up, or else after it. A place outside of
     /// the conversation is taken for its end or its beginning.
     pub(crate) fn find(
         &mut self,

@@ -2,9 +2,9 @@
 //!
 //! # Layout
 //! - `entry`: one entry; `card`: a tool call or a person's own cell; `diff`: a change of a text; `change`: one
-//!   that is proposed; `child`: what a subagent does.
-//! - `quote`: what went along with a person's words.
-//! - `viewport`: what part is on the screen; `find`: looks for words in all of it.
+//!   that is proposed; `child`: the work of a subagent.
+//! - `quote`: attachments of a person's words.
+//! - `viewport`: the part on the screen; `find`: looks for words in all of it.
 
 mod card;
 mod change;
@@ -37,12 +37,12 @@ const ENTRIES_MAX: usize = 100_000;
 #[derive(Debug)]
 struct Item {
     entry: Entry,
-    /// Whether it is shown in full.
+    /// Set if it is shown in full.
     is_open: bool,
     laid: Option<Laid>,
     /// How often it changed.
     revision: u64,
-    /// Whether it was printed to the terminal's own scrollback.
+    /// Set if it was printed to the terminal's own scrollback.
     is_printed: bool,
 }
 
@@ -182,7 +182,7 @@ impl Transcript {
             if laid.is_none() {
                 self.laid_out += 1;
             }
-            // Rows of another width or theme are no beginning of these.
+            // Rows of another width or theme are not a beginning of these.
             let before = laid.filter(|it| it.width == width && it.theme == *theme);
             let mut rows = match before {
                 Some(laid) => laid.rows,

@@ -1,4 +1,4 @@
-//! What went along with a person's words: commands with their output, cells, files, the terminal.
+//! Attachments of a person's message: commands with their output, cells, files, the terminal.
 //!
 //! The model reads each as a text between two tags; on the screen it is a card.
 
@@ -7,18 +7,18 @@ use rondo_types::{Message, Part};
 /// Something that went along.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Quote {
-    /// What stands before it: a prompt, or what it is.
+    /// Title before it: a prompt, or its kind.
     pub(super) name: String,
     /// The command, the code or the file.
     pub(super) told: String,
-    /// What is known of it besides, such as its directory.
+    /// Further facts, such as its directory.
     pub(super) facts: Vec<String>,
     /// The rest: output, or what is in the file.
     pub(super) text: String,
 }
 
 impl Quote {
-    /// Reads a text that went along; `None` where it is something else.
+    /// Reads a text that went along; `None` if it is something else.
     pub(crate) fn read(text: &str) -> Option<Self> {
         let text = text.trim();
         of_command(text)
@@ -45,7 +45,7 @@ impl Quote {
         (words.trim_matches('\n').to_owned(), quotes)
     }
 
-    /// Takes words apart of which it is not known any more what went along with them: what stands behind them.
+    /// Takes words apart of which it is not known any more what went along with them: what follows them.
     pub(crate) fn split_words(words: &str) -> (String, Vec<Self>) {
         let mut rest = words;
         let mut quotes = Vec::new();
@@ -57,7 +57,7 @@ impl Quote {
     }
 }
 
-/// Returns what went along last, and what stands before it.
+/// Returns the last attachment, and the text before it.
 fn last(text: &str) -> Option<(&str, Quote)> {
     let starts = ["<shell ", "<python>", "<file ", "<resource "];
     let found = starts.iter().filter_map(|it| {
@@ -84,7 +84,7 @@ fn of_command(text: &str) -> Option<Quote> {
     })
 }
 
-/// `<python>`, the code behind a prompt, and what came of it.
+/// `<python>`, the code behind a prompt, and its result.
 fn of_cell(text: &str) -> Option<Quote> {
     let body = text.strip_prefix("<python>\n>>> ")?;
     let body = body.strip_suffix("</python>")?;
@@ -137,7 +137,7 @@ fn of_skill(text: &str) -> Option<Quote> {
     })
 }
 
-/// What is known of the terminal as a whole.
+/// Quote of the terminal as a whole.
 fn of_terminal(text: &str) -> Option<Quote> {
     let is_terminal = text.starts_with("# CONTEXT\n")
         || (text.starts_with("On my terminal stands:\n<terminal>") && text.ends_with('>'));
@@ -149,7 +149,7 @@ fn of_terminal(text: &str) -> Option<Quote> {
     })
 }
 
-/// What the built-in model is shown of the directory.
+/// Quote of the directory's overview for the built-in model.
 fn of_files(text: &str) -> Option<Quote> {
     let is_overview = text.starts_with("<files>\n") && text.ends_with('>');
     is_overview.then(|| Quote {

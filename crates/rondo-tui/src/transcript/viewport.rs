@@ -1,4 +1,4 @@
-//! What part of the conversation is on the screen.
+//! Visible part of the conversation.
 
 use super::Transcript;
 use crate::text::Row;
@@ -14,10 +14,10 @@ pub(crate) struct Place {
     pub(crate) row: usize,
 }
 
-/// Follows the end, or stands at a place.
+/// Follows the end, or is at a place.
 #[derive(Debug, Default)]
 pub(crate) struct Viewport {
-    /// The topmost row; the end is followed where there is none.
+    /// The topmost row; the end is followed if there is none.
     top: Option<Place>,
 }
 
@@ -66,7 +66,7 @@ impl Viewport {
         frame: Frame<'_>,
     ) -> Vec<(Place, Row)> {
         let end = transcript.end_top(frame);
-        // What was at the top may be gone, or all that follows may fit.
+        // The entry at the top may be gone, or all that follows may fit.
         if self.top.is_some_and(|top| top >= end) {
             self.top = None;
         }

@@ -12,7 +12,7 @@ static HOOKED: AtomicBool = AtomicBool::new(false);
 
 /// Reads a document and never returns, if the program was started for that.
 ///
-/// Must stand in `main` before the hook of supervisors. Otherwise it only notes that this program can be started to
+/// Must be called in `main` before the hook of supervisors. Otherwise it only notes that this program can be started to
 /// read documents.
 pub fn run_if_requested() {
     ROLE.serve_if_requested();
@@ -26,7 +26,7 @@ pub(super) fn is_hooked() -> bool {
 
 /// Reads the document, and writes its text; returns the exit code.
 pub(super) fn serve() -> i32 {
-    // What a library says about a document it does not understand is nothing for a terminal.
+    // A library's message about a document it does not understand is nothing for a terminal.
     panic::set_hook(Box::new(|_| {}));
     let answer = unix::limit().and_then(|()| read(io::stdin().lock()));
     let answer = answer.unwrap_or_else(|error| Answer::Failed(error.to_string()));

@@ -1,4 +1,4 @@
-//! A page as Markdown: its article, or all of it where no article can be told.
+//! A page as Markdown: its article, or all of it if no article is found.
 
 use super::protocol::ReadText;
 use htmd::HtmlToMarkdown;
@@ -11,7 +11,7 @@ const TITLE_CHARS_MAX: usize = 200;
 /// An article that is a smaller part of its page than one in this many bytes is probably not what the page is about,
 /// as with lists of links.
 const PART_MAX: usize = 8;
-/// What holds no text of a page.
+/// Elements without text of a page.
 const SKIPPED: [&str; 9] = [
     "script", "style", "noscript", "template", "svg", "iframe", "object", "head", "form",
 ];
@@ -41,7 +41,7 @@ fn all(html: &str) -> String {
     converter.build().convert(html).unwrap_or_default()
 }
 
-/// Returns about how much of a page is text: what stands outside of tags, scripts and styles.
+/// Returns about how much of a page is text: the text outside of tags, scripts and styles.
 fn visible_bytes(html: &str) -> usize {
     let mut bytes = 0;
     let mut rest = html;

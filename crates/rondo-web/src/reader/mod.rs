@@ -1,15 +1,15 @@
 //! Pages and PDFs as text, read by a process of its own.
 //!
-//! What turns HTML and PDFs into text are libraries that panic, recurse without a bound or allocate what a document
-//! says, and a thread cannot be ended. So the same program is started once more for each document, with little time,
+//! The libraries that turn HTML and PDFs into text panic, recurse without a bound or allocate the sizes that a document
+//! claims, and a thread cannot be ended. So the same program is started once more for each document, with little time,
 //! memory and nothing else: no environment, no files. Whatever it does there, the caller gets a text or an error. What
 //! it is not is a sandbox: the libraries have no unsafe code that is known to be wrong, and are not kept from system
 //! calls.
 //!
 //! # Layout
 //! - `parent`: starts the process, hands over the document and takes the text.
-//! - `child`: the process; `html`, `pdf`: what it does; `unix`: its limits.
-//! - `protocol`: what goes over the pipes.
+//! - `child`: the process; `html`, `pdf`: its work; `unix`: its limits.
+//! - `protocol`: the messages on the pipes.
 
 mod child;
 mod html;

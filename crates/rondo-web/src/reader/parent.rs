@@ -41,7 +41,7 @@ pub enum ReadError {
     #[error("the process to read it does not start")]
     Start(#[source] StartError),
     /// The process ended without an answer, as it does when it needs more memory than it may have.
-    #[error("it takes more memory or time to read than it may")]
+    #[error("reading it exceeded its limit of memory or time")]
     Ended,
     /// It took too long.
     #[error("it takes longer than {} s to read", .0.as_secs())]
@@ -95,7 +95,7 @@ impl Reader {
             .map_err(|err| ReadError::Start(StartError::Spawn(err)))?;
         let exchange = tokio::time::timeout(self.time_max, exchange(&mut child, document, bytes));
         let answer = exchange.await;
-        // It has answered or must not go on.
+        // It has answered or must not continue.
         let _ = child.kill().await;
         match answer {
             Err(_) => Err(ReadError::Timeout(self.time_max)),

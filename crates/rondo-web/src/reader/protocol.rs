@@ -1,4 +1,4 @@
-//! What goes over the pipes of the process that reads documents: a line of JSON, and behind it the document or the text.
+//! Messages on the pipes of the process that reads documents: a line of JSON, and behind it the document or the text.
 
 use rondo_launch::ChildRole;
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ pub(crate) const ROLE: ChildRole = ChildRole {
     serve: super::child::serve,
 };
 
-/// What kind of document it is.
+/// Kind of document.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Document {
@@ -24,7 +24,7 @@ pub enum Document {
     Html {
         /// The address that links are relative to.
         url: String,
-        /// Whether the whole page counts, with its navigation, and not its article only.
+        /// Reads the whole page with its navigation, not only its article.
         whole: bool,
     },
     /// A PDF.
@@ -34,7 +34,7 @@ pub enum Document {
 /// The text of a document, and what is known of it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ReadText {
-    /// Its title.
+    /// Title of the document.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
     /// The number of its pages, of a PDF.
@@ -43,15 +43,15 @@ pub struct ReadText {
     /// The numbers of the first pages that could not be read.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unreadable: Vec<usize>,
-    /// Whether the end of the text is left out.
+    /// Set if the end of the text is left out.
     #[serde(default)]
     pub is_cut: bool,
-    /// The text. In the pipe it stands behind the line.
+    /// The text. In the pipe it follows the line.
     #[serde(skip)]
     pub text: String,
 }
 
-/// What the process answers, on a line of its own.
+/// Reply of the process, on a line of its own.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum Answer {

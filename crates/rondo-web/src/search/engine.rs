@@ -56,7 +56,7 @@ impl SearchEngine {
         let url = Url::parse(text).map_err(|err| wrong(err.to_string()))?;
         match url.scheme() {
             "http" | "https" => Ok(url),
-            _ => Err(wrong("it is none of `http` or `https`".to_owned())),
+            _ => Err(wrong("it is neither `http` nor `https`".to_owned())),
         }
     }
 

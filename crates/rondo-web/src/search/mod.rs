@@ -2,7 +2,7 @@
 //!
 //! # Layout
 //! - `engine`: the engines, and how they are asked.
-//! - `results`: what they answer.
+//! - `results`: their answers.
 //! - `tool`: the tool.
 
 mod engine;

@@ -1,4 +1,4 @@
-//! What search engines answer, as text for a model.
+//! Answers of search engines, as text for a model.
 
 use serde::Deserialize;
 use std::fmt::Write as _;
@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 const TITLE_CHARS_MAX: usize = 200;
 /// The bound on an address, in characters.
 const URL_CHARS_MAX: usize = 1_000;
-/// The bound on what is quoted of a page, in characters.
+/// The bound on the quoted part of a page, in characters.
 const TEXT_CHARS_MAX: usize = 600;
 
 /// A page that was found.
@@ -36,7 +36,7 @@ struct Results {
     results: Vec<Found>,
 }
 
-/// Reads an answer of either engine. Brave leaves out `web` where nothing was found.
+/// Reads an answer of either engine. Brave leaves out `web` if nothing was found.
 ///
 /// # Errors
 /// When it is not JSON of that form.

@@ -103,7 +103,7 @@ const ATTEMPTS: [&str; 83] = [
 #[test]
 fn no_spelling_of_a_local_host_gets_through() {
     let through: Vec<_> = ATTEMPTS.iter().filter(|text| !refused(text)).collect();
-    // The first one is of `docs.rs`, by the rules of browsers: what follows `#` is no host.
+    // The first one is of `docs.rs`, by the rules of browsers: what follows `#` is not a host.
     assert_eq!(through, [&"http://docs.rs#@127.0.0.1:80@localhost/"]);
     let target = Target::parse(through[0], &[]).unwrap();
     assert_eq!(

@@ -1,4 +1,4 @@
-//! What the client reaches, and what it does not.
+//! Addresses that the client reaches, and those that it does not.
 
 use crate::names::{Names, OTHER, PUBLIC, egress, site, transport};
 use rondo_http::{Network, Proxies, Secret};

@@ -67,7 +67,7 @@ async fn what_is_no_text_is_named_with_its_size() {
         .framing(rondo_testkit::Framing::Length)
         .send(b"\x89PNG\r\n\x1a\n\0\0\0\0".to_vec());
     let ToolOutcome::Error(error) = fetch(image, url()).await else {
-        panic!("it is no text")
+        panic!("it is not text")
     };
     assert_eq!(error.code, ToolErrorCode::Failed);
     assert_eq!(

@@ -20,7 +20,7 @@ pub(crate) struct Names {
     answers: Mutex<HashMap<String, Vec<Vec<SocketAddr>>>>,
     /// The server behind each address, and the address that a connection to it claims to have.
     behind: HashMap<SocketAddr, (SocketAddr, SocketAddr)>,
-    /// What was resolved and connected to, in order.
+    /// Names that were resolved and connected to, in order.
     pub(crate) log: Mutex<Vec<String>>,
 }
 

@@ -164,7 +164,7 @@ async fn a_page_of_elements_in_elements_harms_nothing_here() {
         let url = "https://docs.example/".to_owned();
         let document = Document::Html { url, whole: true };
         let read = reader.read(&document, page.as_bytes()).await;
-        // Whether it can be read depends on the library; this process goes on either way.
+        // Whether it can be read depends on the library; this process continues either way.
         assert!(
             matches!(
                 read,

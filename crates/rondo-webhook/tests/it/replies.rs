@@ -1,4 +1,4 @@
-//! What a program gets, and what becomes of a reply that it does not take.
+//! Replies to a program, and replies that it does not accept.
 
 use crate::support::{now, signer, webhook};
 use rondo_hub::channel::{Channel as _, ChatKey, OutboxKind, Outgoing, SendError};

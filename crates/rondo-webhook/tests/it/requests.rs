@@ -1,4 +1,4 @@
-//! What a program may send, and what is refused.
+//! Accepted and refused requests of programs.
 
 use crate::support::{now, running, signer};
 use rondo_hub::channel::InboundBody;

@@ -19,13 +19,13 @@ pub(super) enum Block {
     Ignored,
 }
 
-/// A block that goes back as it came: byte for byte where it came at once.
+/// A block that goes back as it came: byte for byte if it came at once.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum OpaqueBlock {
     Whole(String),
     Grown {
         fields: Map<String, Value>,
-        /// What came of its `input`.
+        /// JSON text of its `input` so far.
         input: String,
     },
 }
@@ -67,7 +67,7 @@ impl OpaqueBlock {
     }
 }
 
-/// Adds what a delta of text or thinking has beside its text: a signature, a citation.
+/// Adds the fields of a delta of text or thinking beside its text: a signature, a citation.
 pub(super) fn grow_extra(extra: &mut Map<String, Value>, delta: &RawValue) {
     let Ok(Value::Object(delta)) = serde_json::from_str(delta.get()) else {
         return;

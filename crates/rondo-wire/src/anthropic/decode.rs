@@ -35,13 +35,13 @@ pub(crate) struct AnthropicPayloadDecoder {
     /// The blocks that began, open or not.
     begun: BTreeSet<u32>,
     calls: Vec<Call>,
-    /// Whether the request offered tools.
+    /// Set if the request offered tools.
     offered: bool,
-    /// Whether a block was kept as it came, which may be a call of the provider's own.
+    /// Set if a block was kept unchanged; it may be a call of the provider's own.
     has_opaque_block: bool,
     /// The block whose text or thinking the latest part is.
     open: Option<u32>,
-    /// Whether the latest part is a text that the next one must not be joined to.
+    /// Set if the latest part is a text that the next one must not be joined to.
     closed_text: bool,
     usage: Option<WireUsage>,
     naming: Naming,

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use rondo_types::{Message, ModelRequest, Part, Role, ToolChoice, ToolSpec};
 use std::borrow::Cow;
 
-/// The bound on the output where none is given, since the provider requires one. Thinking comes on
+/// The bound on the output if none is given, since the provider requires one. Thinking comes on
 /// top of it.
 const OUTPUT_TOKENS_DEFAULT: u32 = 8192;
 
@@ -22,7 +22,7 @@ const TEMPERATURE_MAX: f64 = 1.0;
 /// The bound on searches that the provider makes in one reply.
 const SEARCHES_MAX: u64 = 5;
 
-/// What the description of a tool says that only the history names.
+/// Description of a tool that only the history names.
 const GONE: &str = "Not available any more.";
 
 /// Encodes a request as the body of `POST /v1/messages`.
@@ -75,7 +75,7 @@ pub(super) fn encode(
     }
 }
 
-/// A history with calls is refused where no tools are declared.
+/// A history with calls is refused if no tools are declared.
 fn tools<'a>(request: &'a ModelRequest, conversation: &mut Conversation<'a>) -> Vec<Json<'a>> {
     if !request.tools.is_empty() || conversation.tools.is_empty() {
         return request.tools.iter().map(tool).collect();

@@ -46,7 +46,7 @@ pub(super) struct WireMessage<'a> {
     pub(super) usage: Option<WireUsage>,
 }
 
-/// What a piece of a block adds, or how the message ends.
+/// Addition to a block, or the end of the message.
 #[derive(Debug, Deserialize)]
 pub(super) struct Delta<'a> {
     #[serde(borrow, rename = "type")]

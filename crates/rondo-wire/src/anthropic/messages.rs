@@ -15,7 +15,7 @@ use rondo_types::{
 use std::borrow::Cow;
 use std::sync::Arc;
 
-/// What a user message says where the provider wants one and the transcript has none.
+/// Text of a user message that the provider demands and the transcript lacks.
 const GO_ON: &str = "Continue.";
 
 /// Images that the provider reads, https://docs.claude.com/en/docs/build-with-claude/vision.
@@ -42,7 +42,7 @@ enum Speaker {
     Assistant,
 }
 
-/// Where a message of the user begins. No later message changes what is before it.
+/// Beginning of a user message. No later message changes what is before it.
 #[derive(Debug, Clone, Copy)]
 struct Start {
     message: usize,
@@ -100,7 +100,7 @@ impl<'a> Turn<'a> {
 }
 
 impl<'a> Conversation<'a> {
-    /// Builds the messages behind those that are kept, and keeps those that stand.
+    /// Builds the messages behind those that are kept, and keeps those that are final.
     pub(super) fn of(
         prefix: &mut EncodedPrefix,
         request: &'a ModelRequest,
@@ -148,7 +148,7 @@ impl<'a> Conversation<'a> {
         let paused = last.is_some_and(|last| conversation.may_go_on(last));
         conversation.begin_with_user(opened, from == 0 && settled.is_none());
         conversation.end_with_user(paused);
-        // Where the conversation goes on from an earlier place, what is kept would bear a mark.
+        // If the conversation continues from an earlier place, what is kept would bear a mark.
         if from > 0 && conversation.turns.iter().filter(|it| it.is_user()).count() < 2 {
             *prefix = EncodedPrefix::default();
             return Self::of(prefix, request, target);
@@ -440,7 +440,7 @@ impl<'a> Conversation<'a> {
         Json::object([("type", Json::str(kind)), ("source", source)])
     }
 
-    /// Returns whether this is the paused reply of this very model, which alone can go on with it.
+    /// Returns whether this is the paused reply of this very model, which alone can continue with it.
     fn may_go_on(&self, message: &Message) -> bool {
         message.paused && message.origin.as_ref() == Some(&self.encoder.target.origin)
     }

@@ -11,7 +11,7 @@
 //! becomes text; blank texts are left out; media are part of their result, or follow it if the call
 //! failed; files other than PDF, and media of the model, are left out; tools that only the history names
 //! are declared; user messages are added so that the conversation begins and ends with the user; an
-//! output bound is added; a response schema is left out where the model would refuse it.
+//! output bound is added; a response schema is left out if the model would refuse it.
 
 mod blocks;
 mod cache;

@@ -1,10 +1,10 @@
 //! Tools that run on the provider's side: `server_tool_use` and `mcp_tool_use`, answered by
-//! `web_search_tool_result` and its like in the same message, or in the next where it was paused.
+//! `web_search_tool_result` and its like in the same message, or in the next if it was paused.
 
 use rondo_types::Part;
 use serde::Deserialize;
 
-/// What the types of calls end with; `tool_use` itself is a call of ours and no opaque part.
+/// Suffix of the types of provider calls; `tool_use` itself is a call of ours and not an opaque part.
 const CALL_SUFFIX: &str = "_tool_use";
 
 #[derive(Deserialize)]

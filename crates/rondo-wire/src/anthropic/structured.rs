@@ -1,4 +1,4 @@
-//! What answers can be held to a schema,
+//! Bounds of structured outputs,
 //! <https://platform.claude.com/docs/en/build-with-claude/structured-outputs>.
 
 use serde_json::Value;
@@ -54,7 +54,7 @@ pub(super) fn takes(model: &str, schema: &Value) -> bool {
     !is_old && fits(schema, 0)
 }
 
-/// What says which values a schema takes; a schema without any of them is refused.
+/// Keywords that say which values a schema takes; a schema without any of them is refused.
 const TYPED: [&str; 5] = ["type", "enum", "const", "anyOf", "allOf"];
 
 /// Objects must be closed, and a reference may be a recursion, which is refused.

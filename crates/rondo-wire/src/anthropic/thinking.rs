@@ -33,7 +33,7 @@ pub(super) enum Thinking {
     Adaptive(Effort),
 }
 
-/// What the types of blocks end with that hold thinking: `thinking` and `redacted_thinking`.
+/// Suffix of the types of blocks that hold thinking: `thinking` and `redacted_thinking`.
 const KIND_SUFFIX: &str = "thinking";
 
 #[derive(Deserialize)]
@@ -61,7 +61,7 @@ pub(super) fn of_model(model: &str, effort: Effort) -> Thinking {
 }
 
 impl Thinking {
-    /// Returns what to add to the output bound that leaves room for an answer.
+    /// Returns the number to add to the output bound that leaves room for an answer.
     pub(super) fn room(self) -> u32 {
         match self {
             Self::Off => 0,

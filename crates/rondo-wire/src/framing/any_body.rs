@@ -1,5 +1,5 @@
-//! What holds for the frames of any body, however it is cut. A fuzz target includes this file, and
-//! a test feeds it what that found.
+//! Properties of the frames of any body, however it is cut. A fuzz target includes this file, and
+//! a test feeds it the fuzzer's findings.
 
 use crate::Bounds;
 use crate::framing::{BodyEnd, Frame, Framer};

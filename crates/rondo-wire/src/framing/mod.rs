@@ -44,7 +44,7 @@ pub(crate) struct Framer {
     scan: JsonScan,
     value: Vec<u8>,
     in_array: bool,
-    /// Whether the first thing was an event stream, which does not end by closing a bracket.
+    /// Set if the body is an event stream, which does not end by closing a bracket.
     streamed: bool,
     any: bool,
 }
@@ -115,7 +115,7 @@ impl Framer {
     }
 
     fn between(&mut self, rest: &[u8]) -> usize {
-        // A byte-order mark may stand at the beginning.
+        // A byte-order mark may be at the beginning.
         let skipped = rest
             .iter()
             .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n' | 0xEF | 0xBB | 0xBF))
@@ -207,7 +207,7 @@ impl Framer {
             }
             Some(_) => Err(ModelError::new(
                 ErrorClass::Protocol,
-                "failed to read the body: an element of its json array is no object",
+                "failed to read the body: an element of its json array is not an object",
             )),
         }
     }

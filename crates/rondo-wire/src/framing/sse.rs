@@ -5,7 +5,7 @@ use crate::framing::{BodyEnd, Frame, Sink, too_large};
 use rondo_types::ModelError;
 use serde::de::IgnoredAny;
 
-/// Bytes of the first line that is no event-stream field, kept for the error message.
+/// Bytes of the first line that is not an event-stream field, kept for the error message.
 const STRAY_BYTES_MAX: usize = 200;
 
 /// How the lines of an event stream begin.
@@ -24,11 +24,11 @@ pub(crate) struct SseReader {
     data_lines: u32,
     after_cr: bool,
     stray: Vec<u8>,
-    /// Whether anything that belongs to an event stream was read.
+    /// Set once anything that belongs to an event stream was read.
     recognised: bool,
 }
 
-/// What ended a call of [`SseReader::read`].
+/// Reason for which [`SseReader::read`] returned.
 pub(crate) enum SseStop {
     /// All bytes were read.
     Read,
@@ -128,7 +128,7 @@ impl SseReader {
         Ok(true)
     }
 
-    /// Returns the beginning of the first line that is no field.
+    /// Returns the beginning of the first line that is not a field.
     fn stray(&self, line: &[u8]) -> String {
         let text = if self.stray.is_empty() {
             line

@@ -95,7 +95,7 @@ pub(super) enum WirePart<'a> {
     /// A call that came whole.
     Call {
         call: WireCall<'a>,
-        /// Whether rebuilding the part from name, arguments and id would lose something.
+        /// Set if rebuilding the part from name, arguments and id would lose something.
         is_opaque: bool,
     },
     /// A piece of a call (Vertex only), or one that could not be run.
@@ -119,11 +119,11 @@ pub(super) struct PartialCall<'a> {
     pub(super) args: Option<&'a RawValue>,
     /// Those that come in pieces.
     pub(super) pieces: Option<&'a RawValue>,
-    /// Whether more of the call comes.
+    /// Set if more of the call follows.
     pub(super) will_continue: bool,
-    /// Whether there is a part of an unknown kind.
+    /// Set if there is a part of an unknown kind.
     pub(super) has_unknown: bool,
-    /// What the part has beside the call.
+    /// Fields of the part beside the call.
     pub(super) fields: Vec<(Cow<'a, str>, &'a RawValue)>,
 }
 
@@ -137,7 +137,7 @@ impl PartialCall<'_> {
     }
 }
 
-/// Reads a part. One that is no object, or has no known content, is [`WirePart::Other`].
+/// Reads a part. One that is not an object, or has no known content, is [`WirePart::Other`].
 pub(super) fn read_part(raw: &RawValue) -> WirePart<'_> {
     let Ok(RawObject(fields)) = serde_json::from_str(raw.get()) else {
         return WirePart::Other;

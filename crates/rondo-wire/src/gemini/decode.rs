@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 /// Seals a part that carries nothing, so that a signed part behind it stays its own.
 const EMPTY_SEAL: &str = "{}";
 
-/// What the provider's `finishMessage` says of a reply with calls.
+/// The provider's `finishMessage` for a reply with calls.
 const CALLS_MADE: &str = "generated function call";
 
 /// Reads `GenerateContentResponse`s.
@@ -35,17 +35,16 @@ pub(crate) struct GeminiPayloadDecoder {
 #[derive(Debug, Clone, Default, PartialEq)]
 struct CandidateState {
     finish: Option<FinishReason>,
-    /// Whether the latest part is text or a thought that more may be appended to.
+    /// Set if the latest part is text or a thought that more may be appended to.
     open: bool,
     /// The call whose pieces come.
     open_call: Option<OpenCall>,
     /// Calls that are whole, with the parts to return.
     calls: Vec<(u32, Option<String>)>,
-    /// Whether a call began.
     called: bool,
-    /// Whether the provider's finish message said that the model made calls.
+    /// Set if the provider's finish message said that the model made calls.
     announced: bool,
-    /// Whether a part came of work on the provider's side, behind which a reply may go on although
+    /// Set if a part came of work on the provider's side, after which a reply may continue although
     /// it gave its reason.
     worked: bool,
 }
@@ -167,7 +166,7 @@ impl GeminiPayloadDecoder {
         Ok(())
     }
 
-    /// Takes a piece of a call. One that names no call and goes on with none is nothing.
+    /// Takes a piece of a call. One that names no call and continues none is dropped.
     fn piece(
         &mut self,
         candidate: u32,

@@ -76,7 +76,7 @@ struct Content<'a> {
     parts: Vec<Json<'a>>,
 }
 
-/// Where a message began a content of its own behind one of the model, to which nothing is joined.
+/// Place of a message that began a content of its own after one of the model; nothing is joined to it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Open {
     message: usize,
@@ -129,7 +129,7 @@ impl<'a> Encoder<'a> {
             }
         }
         self.notes.enter(None);
-        // What is kept ends with the model, and more of the model is joined to it.
+        // The kept part ends with the model, and more of the model is joined to it.
         if from > 0 && list.first().is_some_and(|it| it.kind == Kind::Model) {
             *prefix = EncodedPrefix::default();
             return self.contents(request, prefix);

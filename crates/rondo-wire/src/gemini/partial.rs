@@ -1,7 +1,7 @@
 //! Calls whose arguments come in pieces, each with its place (Vertex only).
 //!
-//! What cannot be put together with certainty is never a whole call: a place that is no place, a
-//! value where another one stands, an item behind a gap, too much of anything.
+//! Parts that cannot be joined with certainty never make a whole call: an invalid place, a
+//! value at an occupied place, an item behind a gap, too much of anything.
 
 use super::chunk::PartialCall;
 use crate::json::RawObject;
@@ -17,17 +17,17 @@ const EXACT_MAX: f64 = 9_007_199_254_740_992.0;
 /// A call that is not over.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct OpenCall {
-    /// Its key; none where there are too many calls.
+    /// Its key; `None` if there are too many calls.
     pub(super) number: Option<u32>,
     name: String,
     id: Option<String>,
     arguments: Map<String, Value>,
-    /// What its parts have beside the call, as they were written.
+    /// Fields of its parts beside the call, unchanged.
     fields: Vec<(String, String)>,
-    /// What all of that takes, in bytes.
+    /// Total size in bytes.
     bytes: usize,
     bytes_max: usize,
-    /// Whether the latest text goes on.
+    /// Set if the latest text continues.
     is_in_text: bool,
     is_broken: bool,
 }
@@ -46,7 +46,7 @@ enum Step<'a> {
     Item(usize),
 }
 
-/// What a piece brings.
+/// Content of a piece.
 enum Leaf {
     Text(String),
     Other(Value),
@@ -67,12 +67,12 @@ impl OpenCall {
         }
     }
 
-    /// Returns whether a part goes on with this call rather than beginning one.
+    /// Returns whether a part continues with this call rather than beginning one.
     pub(super) fn is_continued_by(&self, call: &PartialCall<'_>) -> bool {
         call.name().is_none() || (call.id().is_some() && call.id() == self.id.as_deref())
     }
 
-    /// Takes what a part brings.
+    /// Adds a part.
     pub(super) fn take(&mut self, call: &PartialCall<'_>) {
         if self.is_broken {
             return;
@@ -221,7 +221,7 @@ fn in_brackets(rest: &str) -> Option<(Step<'_>, &str)> {
         return Some((Step::Item(is_plain.then(|| index.parse().ok())??), after));
     };
     let (key, after) = rest.get(1..)?.split_once(quote)?;
-    // What is escaped in a key is nowhere written down.
+    // The escapes of a key are documented nowhere.
     let is_plain = !key.contains('\\');
     Some((
         Step::Key(is_plain.then_some(key)?),
@@ -267,7 +267,7 @@ fn put(root: &mut Map<String, Value>, steps: Vec<Step<'_>>, leaf: Leaf) -> Optio
 }
 
 impl Leaf {
-    /// Returns what a place has before this comes to it.
+    /// Returns the value of a place before this comes to it.
     fn begin(&self) -> Value {
         match self {
             Self::Text(_) => Value::String(String::new()),

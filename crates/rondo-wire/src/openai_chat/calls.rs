@@ -17,8 +17,8 @@ pub(super) struct Calls {
     /// The tools on offer, whose names tell whether one came in pieces.
     tools: Arc<Vec<ToolSpec>>,
     calls_max: usize,
-    /// The index of the latest call beyond the bound, by candidate. What belongs to such a call
-    /// must not reach one that is kept.
+    /// The index of the latest call beyond the bound, by candidate. Pieces of such a call must not reach one that is
+    /// kept.
     dropped: BTreeMap<u32, Option<u32>>,
 }
 

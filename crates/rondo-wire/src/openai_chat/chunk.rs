@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use std::borrow::Cow;
 use std::fmt;
 
-/// What most chunks lack is boxed, since a chunk is moved often while it is read.
+/// Fields that most chunks lack are boxed, since a chunk is moved often while it is read.
 #[derive(Debug, Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(borrow)]

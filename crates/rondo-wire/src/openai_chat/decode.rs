@@ -25,16 +25,16 @@ pub(crate) struct ChatPayloadDecoder {
     usage: Option<Usage>,
     naming: Naming,
     any: bool,
-    /// The tools to look for in text, where the quirk is on.
+    /// The tools to look for in text, if the quirk is on.
     tools: Option<Arc<Vec<ToolSpec>>>,
-    /// Whether the request offered tools. Without, some servers still say `tool_calls`.
+    /// Set if the request offered tools. Without them, some servers still say `tool_calls`.
     offered: bool,
 }
 
 #[derive(Debug, Clone, Default, PartialEq)]
 struct CandidateState {
     finish: Option<FinishReason>,
-    /// Whether it has text, reasoning, a refusal or a call.
+    /// Set if it has text, reasoning, a refusal or a call.
     has_content: bool,
     details: Details,
     text: HeldText,

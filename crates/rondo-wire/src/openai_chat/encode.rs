@@ -69,7 +69,7 @@ pub(super) fn encode(
 type Encoder<'a> = encoder::Encoder<'a, OpenAiChat>;
 
 impl<'a> Encoder<'a> {
-    /// Adds the messages that stand whatever comes after them to `prefix`, and returns those behind them.
+    /// Adds the messages that stay the same whatever comes after them to `prefix`, and returns those behind them.
     fn messages(
         &mut self,
         request: &'a ModelRequest,
@@ -195,7 +195,7 @@ impl<'a> Encoder<'a> {
         text
     }
 
-    /// What belongs to a text has no place in a message whose texts are one.
+    /// Data attached to a text has no place in a message whose texts are joined.
     fn note_attached(&mut self, opaque: Option<&Opaque>) {
         if let Some(opaque) = opaque.filter(|opaque| !closes_only(opaque)) {
             self.drop_opaque(opaque, LoweringCause::NoPlace);

@@ -12,13 +12,13 @@ const OBJECTS_MAX: usize = 8;
 /// Ticks that make a fence.
 const FENCE_TICKS: u8 = 3;
 
-/// What opens a block of code.
+/// Opening of a block of code.
 const FENCE: &str = "```";
 
 /// The tag that Hermes-like models put around a call.
 const TAG: &str = "<tool_call>";
 
-/// Holds back the text in which a call may stand.
+/// Holds back the text in which a call may be.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct HeldText {
     watch: Watch,
@@ -110,14 +110,14 @@ pub(super) fn find_call<'t>(held: &'t str, tools: &[ToolSpec]) -> Option<TextCal
         if let Some(call) = read_call(from.get(..end)?, tools) {
             return Some(call);
         }
-        // A call in doubled braces, as small models copy them out of templates, stands one deeper.
+        // A call in doubled braces, as small models copy them out of templates, is one deeper.
         let doubled = from.starts_with("{{");
         rest = from.get(if doubled { 1 } else { end }..)?;
     }
     None
 }
 
-/// Returns what stands in a fence that is the whole answer. One with text around it explains.
+/// Returns the content of a fence that is the whole answer. One with text around it explains.
 fn whole_fence(behind_ticks: &str) -> Option<&str> {
     let (_, inner) = behind_ticks.split_once('\n')?;
     match inner.find(FENCE) {
@@ -148,7 +148,7 @@ mod tests {
 
     const CALL: &str = r#"{"name": "exec", "arguments": {"command": "ls"}}"#;
 
-    /// Returns what was shown and the call, if one was found.
+    /// Returns the shown text and the call, if one was found.
     fn read(pieces: &[&str]) -> (String, Option<String>) {
         let mut text = HeldText::default();
         let shown = pieces.iter().map(|piece| text.push(piece)).collect();

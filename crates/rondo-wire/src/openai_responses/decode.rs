@@ -33,7 +33,7 @@ pub(crate) struct ResponsesPayloadDecoder {
     text_so_far: DeltaText,
     usage: Option<Usage>,
     naming: Naming,
-    /// Whether the response came to its end, and whether its calls may run.
+    /// Set once the response has ended; `true` if its calls may run.
     end: Option<bool>,
     any: bool,
 }
@@ -43,7 +43,6 @@ struct ItemState {
     /// Its call's place in the list of calls.
     call: Option<usize>,
     has_text: bool,
-    /// Whether arguments came.
     has_arguments: bool,
     /// Text and refusals that came.
     text_so_far: DeltaText,
@@ -408,7 +407,7 @@ impl ResponsesPayloadDecoder {
                 arguments: call.arguments.clone(),
             });
         }
-        // Pieces that do not make up the whole would run with arguments that nobody wrote.
+        // Pieces that do not make up the whole would run with arguments that the model did not write.
         let as_sent = whole.is_empty() || whole == call.arguments;
         let cut = nonempty(item.status.as_ref()) == Some("incomplete");
         if as_sent && call.named && !cut && !is_open(&call.arguments) {
@@ -417,7 +416,7 @@ impl ResponsesPayloadDecoder {
         Ok(())
     }
 
-    /// Takes the end of a response that the event does not repeat, as some servers send it. What came before must be
+    /// Takes the end of a response that the event does not repeat, as some servers send it. The earlier parts must be
     /// whole.
     fn take_bare_end(&mut self, kind: &str, out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         let is_whole = |item: &ItemState| item.done || (item.has_text && item.call.is_none());
@@ -452,7 +451,7 @@ impl ResponsesPayloadDecoder {
         self.report_usage(response.usage, out);
         let status = kind.strip_prefix("response.").unwrap_or(kind);
         let details = response.incomplete_details.and_then(|it| it.reason);
-        // What the response says of itself is worth more than the name of its event.
+        // The response's own status is worth more than the name of its event.
         let inside = nonempty(response.status.as_ref());
         let inside = inside.filter(|it| matches!(*it, "failed" | "incomplete" | "cancelled"));
         let status = match inside {
@@ -613,7 +612,6 @@ impl PayloadDecoder for ResponsesPayloadDecoder {
 /// A delta without its text: which item, content part and kind of content it continues.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Plain {
-    /// Its item.
     index: u32,
     /// Its content part.
     part: u32,
@@ -630,7 +628,7 @@ enum DeltaKind {
 }
 
 impl Event<'_> {
-    /// Returns where its text belongs.
+    /// Returns the part to which its text belongs.
     fn plain(&self, delta_kind: Option<DeltaKind>) -> Plain {
         Plain {
             index: self.output_index.and_then(Count::index).unwrap_or(0),
@@ -640,7 +638,7 @@ impl Event<'_> {
     }
 }
 
-/// Returns what an event is a delta of, if it is one.
+/// Returns the kind of an event's delta, if it is one.
 fn delta_of(kind: &str) -> Option<Option<DeltaKind>> {
     Some(match kind {
         "response.output_text.delta" => Some(DeltaKind::Text),
@@ -662,7 +660,7 @@ fn is_message(item: &Item<'_>) -> bool {
 }
 
 fn contradicted() -> ModelError {
-    damaged("its whole text is another than what came in pieces")
+    damaged("its full text differs from the streamed pieces")
 }
 
 /// Returns whether JSON text stops inside a string or an object.

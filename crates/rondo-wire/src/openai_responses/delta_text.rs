@@ -4,7 +4,7 @@
 use crate::halves::Joiner;
 
 /// A fingerprint of text that arrives in pieces. White space does not count: several servers trim
-/// the whole text, or lay it out anew.
+/// the whole text, or lay it out again.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct DeltaText {
     chars: u64,
@@ -30,7 +30,7 @@ impl DeltaText {
         }
     }
 
-    /// Returns the part of `whole` that no delta had; `None` where `whole` does not begin with their text.
+    /// Returns the part of `whole` that no delta had; `None` if `whole` does not begin with their text.
     pub(super) fn rest_of<'t>(&self, whole: &'t str) -> Option<&'t str> {
         let (mut chars, mut hash, mut end) = (0_u64, 0, 0);
         let mut visible = whole.char_indices().filter(|(_, it)| !it.is_whitespace());

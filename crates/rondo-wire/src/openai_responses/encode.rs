@@ -20,7 +20,7 @@ use std::borrow::Cow;
 /// The name that the response schema gets on the wire.
 const SCHEMA_NAME: &str = "answer";
 
-/// What has to be asked for where nothing is stored.
+/// Value of `include` that is needed if nothing is stored.
 const SEALED_REASONING: &str = "reasoning.encrypted_content";
 
 /// Families that do not reason, and refuse to be asked for sealed reasoning.
@@ -68,7 +68,7 @@ pub(super) fn encode(
 
 type Encoder<'a> = encoder::Encoder<'a, OpenAiResponses>;
 
-/// What an item of the provider's own says, to see whether it still says what the transcript does.
+/// Content of an item of the provider's own, to see whether it still matches the transcript.
 #[derive(Deserialize)]
 struct Shown {
     #[serde(default)]
@@ -323,10 +323,10 @@ fn media_part(media: &Media) -> Option<Json<'_>> {
     Some(part)
 }
 
-/// Returns whether an item says what stands in the transcript.
+/// Returns whether an item says what is in the transcript.
 fn says(item: &RawValue, group: &[&str]) -> bool {
     let Ok(shown) = serde_json::from_str::<Shown>(item.get()) else {
-        // What has no content to compare is a reasoning or an unknown item.
+        // An item without content to compare is a reasoning or an unknown item.
         return group.is_empty();
     };
     let shown = shown

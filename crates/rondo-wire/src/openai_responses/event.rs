@@ -32,7 +32,7 @@ pub(super) struct Event<'a> {
     pub(super) error: Option<&'a RawValue>,
 }
 
-/// What a response is called, in its first events.
+/// Id of a response, in its first events.
 #[derive(Debug, Deserialize)]
 pub(super) struct Named<'a> {
     #[serde(borrow)]
@@ -130,13 +130,13 @@ impl WireUsage {
     }
 }
 
-/// Reads the pieces of a content, or none where it is of another shape.
+/// Reads the pieces of a content, or none if it has another shape.
 pub(super) fn pieces(raw: Option<&RawValue>) -> Vec<Piece<'_>> {
     raw.and_then(|raw| serde_json::from_str(raw.get()).ok())
         .unwrap_or_default()
 }
 
-/// Returns what a message says, refusals included.
+/// Returns the text of a message, refusals included.
 pub(super) fn message_text(item: &Item<'_>) -> String {
     let pieces = pieces(item.content);
     let texts = pieces

@@ -1,4 +1,4 @@
-//! Where a JSON value ends, and arguments that are elements instead.
+//! Search for the end of a JSON value, and arguments that are elements instead.
 
 use super::tags::{Read, any_name, name_attribute, read_tag};
 use crate::json::{RawObject, raw_object};
@@ -101,7 +101,7 @@ fn elements(content: &str) -> Option<Map<String, Value>> {
     Some(map)
 }
 
-/// The line breaks next to the tags of a long value are no part of it.
+/// The line breaks next to the tags of a long value are not part of it.
 fn lines(value: &str) -> &str {
     let value = value.strip_prefix('\n').unwrap_or(value);
     value.strip_suffix('\n').unwrap_or(value)

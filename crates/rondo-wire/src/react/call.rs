@@ -2,7 +2,7 @@
 //!
 //! The end of the arguments is found by a scanner of JSON before any closing tag is looked for, so
 //! a tag inside an argument is content. Nothing is repaired here that could be meant otherwise:
-//! broken arguments go on as they are, to be repaired or sent back where their schema is known.
+//! broken arguments continue as they are, to be repaired or sent back where their schema is known.
 
 use super::arguments::{ValueScan, is_in_parameter, named_body, of_elements};
 use super::tags::{Read, TAG_BYTES_MAX, Tag, any_name, name_attribute, read_tag};
@@ -23,27 +23,27 @@ pub(super) const VALUE_TAGS: [&str; 6] = [
 ];
 /// Elements that hold a call.
 pub(super) const CALL_TAGS: [&str; 2] = ["tool_code", "tool_call"];
-/// What some models put around a call, with the tool's name as its attribute: `<function=look>`.
+/// Element around a call by some models, with the tool's name as its attribute: `<function=look>`.
 pub(super) const FUNCTION: &str = "function";
-/// What holds a result; a model that writes it has begun to invent.
+/// Element of a result; a model that writes it has begun to invent.
 pub(super) const OBSERVATION: &str = "observation";
-/// What some models put around JSON.
+/// Opening that some models put around JSON.
 const CDATA: &str = "<![CDATA[";
 
 /// A call that was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct TakenCall {
-    /// Empty where none was written.
+    /// Empty if none was written.
     pub(super) name: String,
     /// As they were written.
     pub(super) arguments: String,
     /// The whole block as it was written, closed if it was not.
     pub(super) written: String,
-    /// Whether its arguments were read to their end.
+    /// Set if its arguments were read to their end.
     pub(super) complete: bool,
 }
 
-/// What the text so far is.
+/// State of the text so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Seen {
     /// More text decides.
@@ -54,15 +54,15 @@ pub(super) enum Seen {
     Example { text: String, rest: String },
 }
 
-/// Where the call begins.
+/// Beginning of a call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Opening {
     /// The text from the opening tag on, or from the fence before it.
     pub(super) raw: String,
-    /// Where the tag begins.
+    /// Offset of the tag.
     pub(super) tag_start: usize,
     pub(super) tag: Tag,
-    /// Whether it stands in a fence of its own.
+    /// Set if it is in a fence of its own.
     pub(super) fenced: bool,
 }
 
@@ -95,9 +95,9 @@ enum Step {
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct CallReader {
     raw: String,
-    /// What was read of it.
+    /// Offset of the reader.
     at: usize,
-    /// Where the block begins and ends.
+    /// Range of the block.
     start: usize,
     end: usize,
     phase: Phase,
@@ -254,14 +254,14 @@ impl CallReader {
             self.name = Some(named);
             self.value_in(tag);
         } else if self.name.is_some() && !tag.empty {
-            // The arguments stand beside the name, without an element around them.
+            // The arguments are beside the name, without an element around them.
             self.container.clone_from(&self.opener);
             self.phase = Phase::Elements(before);
         }
         Step::Go
     }
 
-    /// Returns the name in `<function=look>`, where the call has none. In a fence it is an example.
+    /// Returns the name in `<function=look>`, if the call has none. In a fence it is an example.
     fn function(&self, tag: &Tag) -> Option<String> {
         let may_be = tag.name == FUNCTION && self.name.is_none() && !self.fenced;
         name_attribute(&tag.attributes).filter(|_| may_be)
@@ -390,13 +390,13 @@ impl CallReader {
         self.phase = Phase::After;
     }
 
-    /// The model went on to the result of a call that it did not end.
+    /// The model continued to the result of a call that it did not end.
     fn abandoned(&mut self) -> Step {
         self.phase = Phase::Abandoned;
         Step::More
     }
 
-    /// Reads what may still belong to the block, or to the fence around it.
+    /// Reads characters that may still belong to the block, or to the fence around it.
     fn after(&mut self) -> Step {
         if self.closed && !self.fenced {
             return Step::Call;
@@ -518,7 +518,7 @@ impl CallReader {
         }
     }
 
-    /// Returns what was not read.
+    /// Returns the unread rest.
     pub(super) fn unread(&self) -> &str {
         self.rest()
     }

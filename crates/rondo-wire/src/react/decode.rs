@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// The keys of calls that are text, apart from those that the dialect below may use.
 const KEYS_FROM: u32 = 1 << 31;
-/// What is read behind a call before the rest of the reply is not waited for, in bytes: enough to
+/// Bytes that are read behind a call before the rest of the reply is skipped: enough to
 /// count the next call, and little of an invented conversation.
 const AFTER_BYTES_MAX: usize = 16 << 10;
 /// The provider's word for an end that is ours.
@@ -28,7 +28,7 @@ pub(crate) type ReactDecoder<D> = Latched<ReactReader<D>>;
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ReactReader<D> {
     base: D,
-    /// What the dialect below read; empty between calls, and kept for its space.
+    /// Events of the dialect below; empty between calls, and kept for its space.
     below: Vec<ModelEvent>,
     candidates: BTreeMap<u32, CandidateText>,
     origin: Origin,
@@ -40,7 +40,6 @@ pub(crate) struct ReactReader<D> {
 struct CandidateText {
     answer: AnswerText,
     finish: Option<FinishReason>,
-    /// Whether the call was begun.
     begun: bool,
 }
 
@@ -140,7 +139,7 @@ impl<D: Decoder> ReactReader<D> {
         Ok(())
     }
 
-    /// Whether every candidate has its call and talks on for too long.
+    /// `true` if every candidate has its call and continues for too long.
     fn is_cut(&self) -> bool {
         let long = |it: &CandidateText| it.answer.dropped_bytes() > AFTER_BYTES_MAX;
         !self.candidates.is_empty() && self.candidates.values().all(long)
@@ -153,7 +152,7 @@ impl<D: Decoder> Reader for ReactReader<D> {
         let read = self.base.push(bytes, &mut events);
         let result = self.translate(&mut events, out).and(read);
         self.below = events;
-        // What follows the cut is not looked at, so it cannot fail either.
+        // Text after the cut is not looked at, so it cannot fail either.
         if self.is_cut() { Ok(()) } else { result }
     }
 

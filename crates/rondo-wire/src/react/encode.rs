@@ -15,7 +15,7 @@ use std::sync::Arc;
 pub(super) struct Rewritten {
     pub(super) request: ModelRequest,
     notes: Vec<LoweringNote>,
-    /// Which part of the transcript each part of the messages came from, the first where several
+    /// Which part of the transcript each part of the messages came from, the first if several
     /// became one.
     sources: Vec<Vec<usize>>,
 }
@@ -125,7 +125,7 @@ impl Rewriter<'_> {
         }
     }
 
-    /// What this dialect's model said, the dialect below carried.
+    /// Origin of this dialect's messages for the dialect below.
     fn below(&self, origin: &Origin) -> Origin {
         if !is_react(&origin.dialect) || origin.provider != self.target.provider {
             return origin.clone();

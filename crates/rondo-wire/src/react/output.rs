@@ -1,4 +1,4 @@
-//! What a tool returned, as an observation says it.
+//! Result of a tool as an observation.
 
 use rondo_types::{ToolContent, ToolResult};
 use serde_json::{Map, Value};

@@ -4,14 +4,14 @@ use super::quoting::escape;
 use rondo_types::ToolSpec;
 use serde_json::Value;
 
-/// Where a system prompt wants the tools.
+/// Placeholder for the tools in a system prompt.
 const PLACE: &str = "{{TOOLS_XML}}";
 /// One level of indentation.
 const INDENT: &str = "    ";
-/// The levels of a schema that are laid out; deeper ones stand on their line.
+/// The levels of a schema that are laid out; deeper ones are on their line.
 const LEVELS_MAX: usize = 16;
 
-/// Puts the tools into the system prompt, and behind it where it has no place for them.
+/// Puts the tools into the system prompt, and behind it if it has no place for them.
 pub(super) fn with_tools(system: &[String], tools: &[ToolSpec]) -> Vec<String> {
     let rendered = tools.iter().map(tool).collect::<Vec<_>>().join("\n");
     let mut blocks: Vec<String> = system
@@ -105,7 +105,7 @@ fn list(
     out.push_str(&format!("{open}\n{outer}{INDENT}{items}\n{outer}{close}"));
 }
 
-/// Whether a value holds no object, so that it can stand on the line of its key.
+/// `true` if a value holds no object, so that it can be on the line of its key.
 fn is_flat(value: &Value) -> bool {
     match value {
         Value::Object(_) => false,

@@ -1,8 +1,8 @@
 //! Encloses tool output in marks that its author cannot guess.
 //!
 //! The model reads results as text beside its instructions, so output could close its own block and
-//! go on in another's name. A mark made from what was said before any output keeps the two apart,
-//! and tags of ours in the output lose their bracket. This is no security boundary: what a call may
+//! continue in another's name. A mark made from what was said before any output keeps the two apart,
+//! and tags of ours in the output lose their bracket. This is not a security boundary: what a call may
 //! do is decided where it is run.
 
 use rondo_types::{Message, ModelRequest, Role};
@@ -68,7 +68,7 @@ pub(super) fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// The bound on what is looked at behind a `<`, in characters.
+/// The bound on the text behind a `<` that is looked at, in characters.
 const LOOK_CHARS_MAX: usize = 64;
 
 fn is_ours(after: &str) -> bool {

@@ -5,7 +5,7 @@ pub(super) const TAG_BYTES_MAX: usize = 256;
 /// Spaces that models put after `<` and `/`.
 const SPACES_MAX: usize = 2;
 
-/// What the beginning of a text is.
+/// Reading of the beginning of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Read<T> {
     /// More text decides.
@@ -24,7 +24,7 @@ pub(super) struct Tag {
     /// As it was written.
     pub(super) raw_name: String,
     pub(super) closing: bool,
-    /// Whether it closes itself.
+    /// Set for a tag that closes itself.
     pub(super) empty: bool,
     pub(super) attributes: String,
     /// Its length in bytes.

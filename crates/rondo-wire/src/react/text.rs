@@ -1,8 +1,8 @@
 //! Splits the text of an answer, as it arrives, into visible text and the first call.
 //!
 //! Only what may become a tag is held back, and only so much of it as a tag can have. A tag quoted
-//! in code, or with nothing behind it that a call begins with, is text. What follows the first call
-//! is dropped, since a model that goes on writes results of its own invention.
+//! in code, or with nothing behind it that a call begins with, is text. Text after the first call
+//! is dropped, since a model that continues writes results of its own invention.
 
 use super::call::{
     CALL_TAGS, CallReader, FUNCTION, NAME_TAGS, OBSERVATION, Opening, Seen, TakenCall, VALUE_TAGS,
@@ -16,12 +16,12 @@ const FINAL_ANSWER: &str = "final_answer";
 const FENCE_LINE_BYTES_MAX: usize = 80;
 /// White space between an opening tag or a fence and what decides about it, in bytes.
 const SPACE_BYTES_MAX: usize = 64;
-/// What holds an argument in `<function=look>`.
+/// Element of an argument in `<function=look>`.
 const PARAMETER: &str = "parameter";
-/// How a thought begins that stands in a fence.
+/// How a thought begins that is in a fence.
 const THOUGHT: &str = "thought";
 
-/// Where the reading of an answer stands.
+/// State of reading an answer.
 #[derive(Debug, Clone, PartialEq)]
 enum Mode {
     Text,
@@ -50,23 +50,23 @@ enum Step {
 pub(super) struct AnswerText {
     mode: Mode,
     held: String,
-    /// What was read of it.
+    /// Offset of the reader.
     at: usize,
     tools: Arc<[String]>,
-    /// Whether only white space was read of the line.
+    /// Set if only white space was read of the line.
     line_start: bool,
-    /// Whether a backtick of the line is open.
+    /// Set if a backtick of the line is open.
     in_code: bool,
     /// The character of the fence that is open.
     fence: Option<char>,
     in_answer: bool,
-    /// Whether white space is not seen, as behind an opening tag.
+    /// Set if white space is skipped, as behind an opening tag.
     trim: bool,
     call: Option<TakenCall>,
     after: After,
 }
 
-/// What was read behind the call.
+/// Text behind the call.
 #[derive(Debug, Clone, Default, PartialEq)]
 struct After {
     bytes: usize,
@@ -92,7 +92,7 @@ impl AnswerText {
         }
     }
 
-    /// Reads more text and appends what is to be seen.
+    /// Reads more text and appends the visible part.
     pub(super) fn push(&mut self, text: &str, shown: &mut String) {
         match &mut self.mode {
             Mode::Text => {
@@ -326,7 +326,7 @@ impl AnswerText {
         Step::Show(rest.find('\n').map_or(rest.len(), |at| at + 1))
     }
 
-    /// Reads a line that opens a fence, and what stands first in it.
+    /// Reads a line that opens a fence, and what is first in it.
     fn fence_line(&self, mark: char) -> Option<Step> {
         let rest = self.rest();
         let run = rest.len() - rest.trim_start_matches(mark).len();
@@ -396,7 +396,7 @@ impl AnswerText {
         }
     }
 
-    /// Looks behind an opening tag: prose that names the tag goes on otherwise.
+    /// Looks behind an opening tag: prose that names the tag continues otherwise.
     fn begins_call(&self, tag: &Tag, behind: &str, fenced: bool) -> Read<()> {
         let bare = !CALL_TAGS.contains(&tag.name.as_str());
         if !bare && name_attribute(&tag.attributes).is_some() {
@@ -476,7 +476,7 @@ impl After {
             .saturating_add(u32::try_from(calls).unwrap_or(u32::MAX));
         let keep = self.tail.rfind('<').unwrap_or(self.tail.len());
         self.tail.drain(..keep);
-        // What is as long as a tag was counted.
+        // A tail as long as a tag was counted.
         if self.tail.len() > CALL_TAGS.iter().map(|tag| tag.len()).min().unwrap_or(0) {
             self.tail.clear();
         }
@@ -499,8 +499,8 @@ fn begins_again(behind: &str) -> bool {
     matches!(read_tag(behind.trim_start(), &opening), Read::Yes(tag) if !tag.closing)
 }
 
-/// Looks for what stands first in `<function=look>`, where it is no JSON: a parameter, or its end
-/// where there is none.
+/// Looks for what is first in `<function=look>`, if it is no JSON: a parameter, or its end
+/// if there is none.
 fn begins_parameters(content: &str) -> Read<()> {
     let known = |name: &str, whole| {
         matches_name(PARAMETER, name, whole) || matches_name(FUNCTION, name, whole)

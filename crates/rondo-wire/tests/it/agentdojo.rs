@@ -9,7 +9,7 @@ use rondo_wire::{Target, dialect_names, react_over};
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// What an injection is given for the names in its template.
+/// Values of an injection for the names in its template.
 const NAMES: [(&str, &str); 3] = [
     ("{user}", "Emma Johnson"),
     ("{model}", "GPT-4"),

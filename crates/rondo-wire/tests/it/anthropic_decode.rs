@@ -1,4 +1,4 @@
-//! What bodies of Anthropic Messages decode to.
+//! Decoded bodies of Anthropic Messages.
 
 use crate::support::{
     Decoded, assert_cut_off, call, decode, decode_pieces, offered, recorded_call, recordings, sse,
@@ -98,7 +98,7 @@ fn cutting_a_recorded_body_anywhere_changes_nothing() {
 fn a_body_that_is_cut_at_any_byte_has_no_whole_call() {
     for recorded in recordings(NAME).iter().filter(|it| it.status == 200) {
         let text = String::from_utf8(recorded.body.clone()).unwrap();
-        // All content stands before the event with the stop reason.
+        // All content is before the event with the stop reason.
         let end = text.find("\"stop_reason\":\"").unwrap();
         for at in 0..end {
             let decoded = whole(&recorded.body[..at]);

@@ -1,4 +1,4 @@
-//! What Anthropic requests look like.
+//! Encoded requests of Anthropic Messages.
 
 use crate::support::{
     assistant, decode, decode_pieces, encode, lowerings, opaque, origin, request, sessions, sse,
@@ -426,7 +426,7 @@ fn a_stream_that_was_cut_goes_back_paired() {
 const SEARCH: &str = r#"{"type":"server_tool_use","id":"srv_1","name":"web_search","input":{}}"#;
 const FOUND: &str = r#"{"type":"web_search_tool_result","tool_use_id":"srv_1","content":[]}"#;
 
-/// What a reply said that was paused in the middle of a search.
+/// Reply that was paused in the middle of a search.
 fn paused() -> Message {
     let origin = origin(NAME);
     let search = Part::Opaque(opaque(origin.clone(), SEARCH));

@@ -1,5 +1,5 @@
-//! What holds for any body, however it is cut. The fuzz targets include this file, and a test feeds
-//! it what they found.
+//! Properties of any body, however it is cut. The fuzz targets include this file, and a test feeds
+//! it their findings.
 
 use rondo_types::{ModelError, ModelEvent, Origin, ToolSpec};
 use rondo_wire::{Bounds, Decoder, Target, dialect};
@@ -21,7 +21,7 @@ const SMALL: Bounds = Bounds {
 /// The tools on offer where calls are read from text.
 const TOOLS: [&str; 3] = ["exec", "get_weather", "f"];
 
-/// What a decoder hands out for each byte at the most: a byte that is not UTF-8 becomes three, and
+/// Bytes that a decoder hands out for each byte at the most: a byte that is not UTF-8 becomes three, and
 /// held text may come again with the call that it is.
 const OUTPUT_FACTOR: usize = 8;
 
@@ -39,12 +39,12 @@ pub(crate) struct Case<'a> {
     pub(crate) body: &'a [u8],
 }
 
-/// What a body decodes to.
+/// Result of decoding a body.
 #[derive(Debug, PartialEq)]
 struct Decoded {
-    /// What came before the end.
+    /// Events before the end.
     pushed: Vec<ModelEvent>,
-    /// What came with the end.
+    /// Events with the end.
     last: Vec<ModelEvent>,
     error: Option<ModelError>,
 }
@@ -159,7 +159,7 @@ impl Decoded {
     }
 }
 
-/// Calls begin once, end once, and end only where the body ends well.
+/// Calls begin once, end once, and end only if the body ends well.
 fn check_calls(decoded: &Decoded) {
     assert!(
         !finishes_a_call(&decoded.pushed),

@@ -703,6 +703,6 @@ fn a_reply_that_announces_a_call_and_has_none_lost_it() {
     let decoded = decode_pieces(&with_tools, &[body.as_bytes()]);
     let error = decoded.error.unwrap();
     assert_eq!((error.class, error.retryable), (ErrorClass::Network, true));
-    // Several servers say so of any reply where no tools were offered.
+    // Several servers say so of any reply if no tools were offered.
     assert_eq!(text_of(&body), "Let me look.");
 }

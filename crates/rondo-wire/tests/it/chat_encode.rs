@@ -1,4 +1,4 @@
-//! What openai-chat requests look like.
+//! Encoded requests of openai-chat.
 
 use crate::support::{
     assistant, encode, lowerings, opaque, origin, request, target, tool_call, tool_result,

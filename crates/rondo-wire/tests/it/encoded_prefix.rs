@@ -1,4 +1,4 @@
-//! What is kept of a request never shows in the next one.
+//! Stored state of a request never shows in the next one.
 
 use crate::support::{
     assistant, opaque, origin, request, target, tool_call, tool_result, tool_spec,
@@ -25,15 +25,15 @@ const DIALECTS: [&str; 6] = [
     "react+gemini",
 ];
 
-/// A call of the provider's own tool, which stands only while its result may follow.
+/// A call of the provider's own tool, which is valid only while its result may follow.
 const SEARCH: &str = r#"{"type":"server_tool_use","id":"s1","name":"web_search","input":{}}"#;
 
-/// What happens to a conversation before its next request.
+/// Change of a conversation before its next request.
 #[derive(Debug, Clone)]
 enum Change {
-    /// It goes on.
+    /// It continues.
     Say(Vec<Message>),
-    /// It goes on from an earlier place.
+    /// It continues from an earlier place.
     Fork(prop::sample::Index),
     /// A message is replaced by one that may say the same.
     Replace(prop::sample::Index, Box<Message>),
@@ -102,7 +102,7 @@ fn result(kind: usize) -> ToolResult {
     }
 }
 
-/// Any message, also where no transcript would have it: encoders take them all.
+/// Any message, also if no transcript would have it: encoders take them all.
 fn message() -> impl Strategy<Value = Message> {
     let user = prop_oneof![
         3 => "[a-c ]{0,3}".prop_map(Message::user),

@@ -1,4 +1,4 @@
-//! What Gemini requests look like.
+//! Encoded requests of Gemini.
 
 use crate::support::{
     assistant, decode, encode, lowerings, opaque, origin, request, sse, target, tool_call,

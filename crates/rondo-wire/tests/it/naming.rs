@@ -1,10 +1,10 @@
-//! What the provider calls a response, and who answered.
+//! The provider's name of a response, and the model that answered.
 
 use crate::support::{decode, recordings, sse};
 use rondo_types::{ModelEvent, ResponseName};
 use serde_json::Value;
 
-/// Where a payload of each dialect has the id and the model.
+/// Places of the id and the model in a payload of each dialect.
 const PLACES: [(&str, &[&str], &str, &str); 4] = [
     ("openai-chat", &[""], "id", "model"),
     ("gemini", &[""], "responseId", "modelVersion"),

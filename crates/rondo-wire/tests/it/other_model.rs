@@ -1,4 +1,4 @@
-//! What one model of a provider may read of what another of them said.
+//! Parts of a conversation that another model of the same provider may read.
 
 use crate::support::{
     assistant, encode, opaque, origin, request, target, tool_call, tool_result, with_messages,

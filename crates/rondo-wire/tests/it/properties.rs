@@ -1,4 +1,4 @@
-//! What holds for every body.
+//! Properties of every body.
 
 use crate::support::{Decoded, decode_pieces, offered, recordings, sse, target};
 use proptest::prelude::*;

@@ -1,4 +1,4 @@
-//! What bodies of OpenAI Responses decode to.
+//! Decoded bodies of OpenAI Responses.
 
 use crate::support::{
     Decoded, assert_cut_off, call, decode, decode_pieces, recorded_call, recordings, sse, target,
@@ -407,7 +407,7 @@ fn a_whole_text_says_what_its_pieces_said_or_adds_what_their_end_lost() {
             message_done(0, ""),
             completed(&[message(whole)]),
         ],
-        // What was lost at the end stands in the whole.
+        // What was lost at the end is in the whole.
         vec![
             a.clone(),
             text_done(0, whole),

@@ -1,4 +1,4 @@
-//! What OpenAI Responses requests look like.
+//! Encoded requests of OpenAI Responses.
 
 use crate::support::{
     assistant, decode, decode_pieces, encode, lowerings, opaque, origin, request, sessions, target,

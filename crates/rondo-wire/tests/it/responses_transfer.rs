@@ -1,4 +1,4 @@
-//! A conversation that was begun on one dialect goes on on any other.
+//! A conversation that was begun on one dialect continues on any other.
 
 use crate::support::{
     decode, encode, lowerings, origin, sse, target, tool_result, tool_spec, with_messages,
@@ -145,7 +145,7 @@ fn expected_ids(from: &str, to: &str) -> Vec<String> {
     }
 }
 
-/// What is left out: reasoning and signatures stay where they were made, and chat takes none back.
+/// Notes about left-out parts: reasoning and signatures stay where they were made, and chat takes none back.
 fn expected_notes(from: &str, to: &str) -> Vec<Lowering> {
     let (reasoning, opaque) = (Lowering::ReasoningDropped, Lowering::OpaqueDropped);
     match (from, to) {

@@ -1,4 +1,4 @@
-//! What had to go back in recorded sessions goes back.
+//! Parts of recorded sessions that must be sent back are sent back.
 
 use crate::support::{
     Recorded, decode_pieces, encode, origin, recordings, sessions, target, tool_result,

@@ -20,7 +20,7 @@ pub(crate) struct Recorded {
     pub(crate) expected: Value,
 }
 
-/// What a body decodes to.
+/// Result of decoding a body.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Decoded {
     pub(crate) events: Vec<ModelEvent>,
@@ -250,7 +250,7 @@ pub(crate) fn offered(names: &[&str]) -> Arc<Vec<ToolSpec>> {
     Arc::new(specs.collect())
 }
 
-/// Returns what encoding a request changed.
+/// Returns the changes that the encoding of a request made.
 pub(crate) fn lowerings(target: &Target, request: &ModelRequest) -> Vec<Lowering> {
     let encoded = dialect(&target.origin.dialect)
         .unwrap()

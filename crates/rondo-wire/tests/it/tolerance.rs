@@ -1,4 +1,4 @@
-//! What a provider may change without notice: the order of fields, white space, and fields, events
+//! Changes that a provider may make without notice: the order of fields, white space, and fields, events
 //! and values of enumerations that are new. None of it changes what a reply says.
 
 use crate::support::{decode_pieces, recordings, target};
@@ -25,13 +25,13 @@ const KEPT: [&str; 8] = [
     "input",
 ];
 
-/// How a body is written anew.
+/// How a body is written again.
 #[derive(Debug, Clone)]
 struct Writing {
     /// A field that no protocol has.
     key: String,
     value: Value,
-    /// Where the fields of an object begin, counted round.
+    /// Rotation of the fields of an object.
     turn: usize,
     /// White space between the tokens.
     pretty: bool,
@@ -70,7 +70,7 @@ fn writing() -> impl Strategy<Value = Writing> {
 }
 
 impl Writing {
-    /// Writes a stream or a document anew.
+    /// Writes a stream or a document again.
     fn rewrite(&self, body: &str) -> String {
         if !body.contains("data:") {
             let value: Value = serde_json::from_str(body).unwrap();
@@ -144,7 +144,7 @@ impl Writing {
     }
 }
 
-/// What events say: JSON inside of them is compared as JSON, since white space and order within
+/// Content of events: JSON inside of them is compared as JSON, since white space and order within
 /// are the provider's.
 fn said(events: &[ModelEvent]) -> Vec<Value> {
     let events = events
@@ -237,7 +237,7 @@ proptest! {
     }
 }
 
-/// Puts another reason wherever one stands.
+/// Puts another reason wherever there is one.
 fn with_reason(body: &str, reason: &str) -> String {
     let mut body = body.to_owned();
     for field in ["finish_reason", "finishReason", "stop_reason"] {

@@ -1,4 +1,4 @@
-//! Any transcript goes on on any dialect: what is sent is valid there, and what is not sent is noted.
+//! Any transcript continues on any dialect: what is sent is valid there, and what is not sent is noted.
 
 mod rules;
 mod transcripts;

@@ -1,5 +1,5 @@
 //! Memory that decoders take, counted by the allocator. A test binary of its own with one test, as
-//! the count is of the whole process.
+//! the count covers the whole process.
 #![expect(
     clippy::unwrap_used,
     reason = "the functions around the test fail like the test does"
@@ -18,7 +18,7 @@ use std::path::Path;
 const PIECE_BYTES: usize = 4096;
 /// Pieces of an endless body: far past the bounds.
 const PIECES_MAX: usize = 1000;
-/// What a decoder may take beside what it holds: its state, a piece, an error.
+/// Memory of a decoder beside what it holds: its state, a piece, an error.
 const FIXED_BYTES: usize = 64 * 1024;
 
 const BOUNDS: Bounds = Bounds {
@@ -82,7 +82,7 @@ fn check_text(name: &str, start: &str, delta: &str) {
     assert!(peak <= FIXED_BYTES, "{name}: {peak} for endless text");
 }
 
-/// What the fuzz targets kept takes no more than its length explains.
+/// Bodies kept by the fuzz targets take no more than their length explains.
 fn check_corpora() {
     let corpora = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus");
     for name in dialect_names().into_iter().chain(["react"]) {

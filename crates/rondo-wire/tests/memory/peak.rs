@@ -1,4 +1,4 @@
-//! What a decoder allocates at the most while it reads a body.
+//! Peak allocation of a decoder while it reads a body.
 
 use crate::any_body::Case;
 use peak_alloc::PeakAlloc;

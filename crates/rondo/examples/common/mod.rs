@@ -1,4 +1,4 @@
-//! Where an example finds its model.
+//! Model of the examples.
 
 use rondo::{Auth, Endpoint, HttpModel, ModelCard, Secret};
 

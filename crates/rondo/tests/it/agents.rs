@@ -446,7 +446,7 @@ async fn an_answer_that_never_fits_is_an_error_that_has_the_outcome() {
         panic!("{error}")
     };
     assert_eq!(outcome.stop_reason, StopReason::InvalidResponse);
-    // The first request, two corrections, and the one in reserve where the budget has it.
+    // The first request, two corrections, and the one in reserve if the budget has it.
     assert!((3..=4).contains(&server.requests().len()));
     assert!(outcome.transcript.len() > 1);
 }

@@ -14,7 +14,7 @@ const SEEDS: u64 = 60;
 /// Responses of a script; turns of the profile used here make fewer requests.
 const RESPONSES: usize = 40;
 
-/// What a seed has happen: it is all that a failure needs to be repeated.
+/// Faults that a seed stands for: the seed is all that is needed to repeat a failure.
 struct Chaos(Dice);
 
 impl Chaos {

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 type Executed = Result<ExecutedToolCall, FaeLlmError>;
 
-/// What was called, as it begins and ends.
+/// Calls, as they begin and end.
 type Log = Arc<Mutex<Vec<String>>>;
 
 fn call(id: &str, name: &str) -> AccumulatedToolCall {

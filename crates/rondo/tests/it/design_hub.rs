@@ -46,7 +46,7 @@ fn result(id: &str) -> Value {
     json!({"role": "tool", "tool_call_id": id, "content": "look did {}"})
 }
 
-/// A provider of the design that is no model of ours: it repeats what it is told.
+/// A provider of the design that is not a model of ours: it repeats what it is told.
 struct Scripted(Arc<tokio::sync::Mutex<Vec<LlmResponse>>>);
 
 #[async_trait]

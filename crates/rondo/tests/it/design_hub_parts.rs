@@ -1,5 +1,5 @@
-//! What a program may bring to the gateway's design, and what holds without it: contexts, deliveries, the blacklist and
-//! calls at the same time.
+//! Parts that a program may bring to the gateway's design, and defaults without them: contexts, deliveries, the
+//! blacklist and calls at the same time.
 
 use crate::support::FnTool;
 use async_trait::async_trait;
@@ -14,7 +14,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
-/// Notes what it is asked, and answers each time with the next reply of its script.
+/// Model that records its requests, and answers each time with the next reply of its script.
 #[derive(Default)]
 struct Scripted {
     script: Mutex<Vec<LlmResponse>>,

@@ -18,10 +18,10 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
-/// What a provider was sent: the system prompt, the messages, and the names of the tools.
+/// Input of a provider: the system prompt, the messages, and the names of the tools.
 type Sent = (Option<String>, Vec<Message>, Vec<String>);
 
-/// A provider that streams what it is given, reply by reply, and then nothing for ever.
+/// A provider that streams what it is given, reply by reply, and then nothing forever.
 #[derive(Default)]
 struct Scripted {
     replies: Mutex<Vec<Vec<LlmEvent>>>,

@@ -15,7 +15,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 use std::sync::{Arc, Mutex};
 
-/// Says what it was given, one reply after the other, and remembers what it was asked.
+/// Model that gives its replies one after the other, and records its requests.
 #[derive(Default)]
 struct Scripted {
     replies: Mutex<VecDeque<AssistantOutput>>,
@@ -157,7 +157,7 @@ async fn ask(replies: Vec<AssistantOutput>) -> (Vec<AssistantInput>, AgentAnswer
     (provider.asked(), answer.unwrap())
 }
 
-/// Returns what the functions returned in the last request.
+/// Returns the results of the functions in the last request.
 fn responses(asked: &[AssistantInput]) -> Vec<Value> {
     let parts = &asked.last().unwrap().messages.last().unwrap().parts;
     let responses = parts.iter().map(|part| match part {
@@ -456,7 +456,7 @@ async fn py_45_py_48_unusable_replies_are_corrected_once_and_failures_are_told()
     assert!(answer.text.contains("42"), "{}", answer.text);
 }
 
-/// The same path over the wire, where the provider is a Gemini endpoint.
+/// The same path over the wire, if the provider is a Gemini endpoint.
 #[tokio::test]
 async fn py_13_py_48_a_payload_of_an_endpoint_that_cannot_be_used_is_corrected_once() {
     for body in crate::python::MALFORMED {
@@ -508,7 +508,7 @@ fn signed() -> Response {
     gemini::whole(&ReplyScript::calls([call]).saying("Evaluating."))
 }
 
-/// What the model said goes back to it with its signature.
+/// Parts of the model are sent back to it with their signatures.
 fn assert_signed(body: &Value) {
     let part = &body["contents"][1]["parts"][1];
     assert_eq!(part["functionCall"]["name"], "eval_expr");

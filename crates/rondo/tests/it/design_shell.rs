@@ -141,7 +141,7 @@ async fn gs_5_gs_7_gs_8_the_conversation_keeps_calls_and_one_message_a_result() 
     assert_eq!(state.messages(), expected);
     send(&mut state, "more").await.0.unwrap();
 
-    // What was kept as messages goes on as if it had never been away.
+    // What was kept as messages continues as if it had never been away.
     let kept = serde_json::to_string(&state.messages()).unwrap();
     let server_of_kept = Server::start([calls([run("c", "id")]), answer("kept")]).await;
     let messages: Vec<ChatMessage> = serde_json::from_str(&kept).unwrap();
@@ -165,7 +165,7 @@ async fn gs_1_a_result_must_answer_a_call_and_a_call_without_one_gets_one() {
     let error = State::from_messages(agent(&server), stray).unwrap_err();
     let id = "x".to_owned();
     assert_eq!(error, MessageError::Unasked { index: 1, id });
-    // Nor may anything stand between a call and its result: it would be lost.
+    // Nor may anything be between a call and its result: it would be lost.
     let late = vec![
         asks(&[call("a", "ls")]),
         ChatMessage::user("go"),
@@ -347,7 +347,7 @@ fn gs_14_the_definition_is_the_designs_word_for_word() {
 async fn gs_15_a_missing_command_and_a_failed_start_are_told_to_the_model() {
     let missing = CallScript::new("a", "exec", &json!({}));
     let server = Server::start([calls([missing, run("b", "ls")]), answer("ok")]).await;
-    // This program is no supervisor, so nothing can be started.
+    // This program is not a supervisor, so nothing can be started.
     let mut state = State::new(gsh(&server));
     send(&mut state, "go").await.0.unwrap();
     let told: Vec<String> = state.messages()[2..4]

@@ -1,4 +1,4 @@
-//! What each design exports.
+//! Exports of each design.
 
 use crate::surface::{examples, exported};
 

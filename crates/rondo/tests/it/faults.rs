@@ -1,4 +1,4 @@
-//! What networks and providers do, seen through whole turns: every turn ends, within its bounds,
+//! Faults of networks and providers, seen through whole turns: every turn ends, within its bounds,
 //! with the right class, and repeats a request only before anything was shown.
 
 use crate::support::{Bench, Ran, bodies, chunks, echo};

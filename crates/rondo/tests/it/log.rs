@@ -1,4 +1,4 @@
-//! What turns log, for tests to read.
+//! Log of turns, for tests to read.
 //!
 //! One subscriber for all tests, which keeps lines by thread, since a test has a thread of its own.
 //! One for each test would race with the others for whether a line is wanted at all.

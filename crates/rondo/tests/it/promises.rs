@@ -1,4 +1,4 @@
-//! What the library promises about histories, names, budgets and calls.
+//! Promises of the library about histories, names, budgets and calls.
 
 use rondo::types::{LoopGuard, NanoUsd, Price, Role, ToolCall, ToolContent, ToolResult};
 use rondo::{
@@ -47,7 +47,7 @@ async fn unanswered() -> (Transcript, Vec<ToolCall>) {
     (history, calls)
 }
 
-/// Returns what the tool messages of a request say, by call id.
+/// Returns the text of the tool messages in a request, by call id.
 fn results_sent(body: &Value) -> Vec<(String, String)> {
     assert_paired(body);
     let messages = body["messages"].as_array().unwrap().iter();

@@ -23,7 +23,7 @@ pub(super) fn one_expression() -> Value {
     })
 }
 
-/// What each capability returns, in the shape that its design gives.
+/// Result of each capability, in the shape that its design gives.
 pub(super) fn capability_results() -> [(&'static str, Value, Value); 7] {
     [
         (

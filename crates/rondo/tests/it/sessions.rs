@@ -1,4 +1,4 @@
-//! What happens around a turn: people, gates, other providers, quirks.
+//! Surroundings of a turn: people, gates, other providers, quirks.
 
 use crate::support::{Bench, FnTool, bodies, echo};
 use rondo::{EventBody, StopReason, ToolErrorCode, ToolOutcome, Verdict};

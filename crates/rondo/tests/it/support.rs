@@ -24,7 +24,7 @@ pub(crate) struct Bench {
     tools: Vec<Arc<dyn Tool>>,
 }
 
-/// What came of a turn.
+/// Outcome of a turn.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) outcome: Outcome,
@@ -278,7 +278,7 @@ impl FnTool {
         }
     }
 
-    /// Says that calls of it may overlap.
+    /// Allows calls of it to overlap.
     pub(crate) fn shared(mut self) -> Self {
         self.spec.effects = Effects::ReadOnly;
         self.spec.concurrency = Concurrency::Shared;

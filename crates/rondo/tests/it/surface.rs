@@ -1,4 +1,4 @@
-//! What the library exports.
+//! Exports of the library.
 
 use std::any::type_name;
 use std::fs;
@@ -33,7 +33,7 @@ surface! {
     functions: approvals, control, run_turn, tool;
 }
 
-/// Modules, macros, and what cannot be a trait object or is no type.
+/// Modules, macros, and what cannot be a trait object or is not a type.
 const OTHERS: [&str; 14] = [
     "JsonSchema",
     "ModelStream",
@@ -178,7 +178,7 @@ fn a_glob_import_shadows_no_name_of_the_prelude_and_no_common_crate() {
     assert_eq!(shadowed, Vec::<String>::new());
 }
 
-/// What the compiler says of names that a glob import would shadow is an error here.
+/// The compiler's warning about names that a glob import would shadow is an error here.
 mod glob {
     use rondo::*;
 
@@ -227,7 +227,7 @@ pub(crate) fn exported(source: &str) -> Vec<String> {
     .collect()
 }
 
-/// Returns what stands behind the opening of each example: nothing where it is compiled and run.
+/// Returns the text behind the opening of each example: nothing if it is compiled and run.
 pub(crate) fn examples<'a>(source: &'a str, margin: &str) -> Vec<&'a str> {
     let fences = source
         .lines()
@@ -252,7 +252,7 @@ fn shown_lines(front: &str) -> usize {
         .count()
 }
 
-/// What the model reads of a call that failed: data, which nothing returns as an error.
+/// Message to the model about a failed call: data, which nothing returns as an error.
 const NO_ERROR: [&str; 1] = ["ToolError"];
 /// Two designs have `anyhow` in the signatures of their own traits.
 const THEIR_OWN: [&str; 2] = ["rondo-designs/src/python/", "rondo-designs/src/react/"];
@@ -296,7 +296,7 @@ fn hub_19_errors_of_the_library_are_types_and_only_the_program_reports_with_anyh
     assert_eq!(with_anyhow, ["rondo-cli", "rondo-designs"]);
 }
 
-/// Returns the name of a public type of errors, where a line declares one.
+/// Returns the name of a public type of errors, if a line declares one.
 fn error_declared(line: &str) -> Option<&str> {
     let line = line.trim_start();
     let rest = line

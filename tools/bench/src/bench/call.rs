@@ -1,4 +1,4 @@
-//! What it costs to run a command under a supervisor.
+//! Cost of running a command under a supervisor.
 
 use anyhow::{Context, Result, bail};
 use rondo_tool_support::{table, workspace};
@@ -70,7 +70,7 @@ fn times(bare: &str, call: &str) -> Result<[String; 4]> {
     Ok(["times as much".to_owned(), median, fastest, processor])
 }
 
-/// What the system does not count is a dash.
+/// Figures that the system does not count are dashes.
 fn figures(line: &str) -> Result<[Option<f64>; 3]> {
     let numbers: Vec<Option<f64>> = line.split('\t').map(|it| it.parse().ok()).collect();
     match numbers[..] {

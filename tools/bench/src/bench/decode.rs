@@ -7,7 +7,7 @@ use std::process::Stdio;
 /// Bytes for each nanosecond, in MB/s.
 const MB_PER_S: f64 = 1e3;
 
-/// What the benchmark of the codecs printed for one dialect.
+/// Output of the benchmark of the codecs for one dialect.
 #[derive(Debug, PartialEq)]
 struct Speed {
     dialect: String,

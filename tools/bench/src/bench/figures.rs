@@ -1,4 +1,4 @@
-//! What was measured, and the table of it.
+//! Measured figures, and their table.
 
 use super::program::Crowd;
 use super::server::Exchange;

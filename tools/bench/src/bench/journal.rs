@@ -1,4 +1,4 @@
-//! What the journal costs, next to a bare `fdatasync` on the same disk.
+//! Cost of the journal, next to a bare `fdatasync` on the same disk.
 
 use anyhow::{Context, Result, bail};
 use rondo_tool_support::workspace;

@@ -17,7 +17,7 @@ const REPLY: u32 = 48;
 /// How long the other server may take for both.
 const REFERENCE_TIMEOUT: Duration = Duration::from_secs(600);
 
-/// What is measured.
+/// Job to measure.
 pub(super) struct Job<'a> {
     pub(super) rounds: u32,
     /// The weights.

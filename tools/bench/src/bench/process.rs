@@ -1,4 +1,4 @@
-//! What the system tells of a process; nothing where there is no `/proc`.
+//! Facts about a process from the system; none if there is no `/proc`.
 
 use anyhow::Result;
 use std::fs;
@@ -15,7 +15,7 @@ pub(crate) fn peak_kib(pid: u32) -> Option<u64> {
     status(pid, "VmHWM:")
 }
 
-/// Returns what a process holds by itself now, in KiB: not the pages of the program's file and its
+/// Returns the memory of a process by itself now, in KiB: without the pages of the program's file and its
 /// libraries, of which the system maps 16 for each that is touched.
 pub(crate) fn own_kib(pid: u32) -> Option<u64> {
     status(pid, "RssAnon:")

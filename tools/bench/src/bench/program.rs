@@ -16,13 +16,13 @@ const FILES: u32 = 200;
 
 /// The binary with a home and a directory of its own.
 pub(crate) struct Program {
-    /// What runs the binary, with arguments; empty where it runs by itself.
+    /// Program that runs the binary, with arguments; empty if it runs by itself.
     tracer: Vec<String>,
     binary: PathBuf,
     home: tempfile::TempDir,
 }
 
-/// Whether a conversation is journaled: a client that keeps nothing can be compared only with one
+/// Keeping of a conversation: a client that keeps nothing can be compared only with one
 /// that does not either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Keeping {
@@ -60,7 +60,7 @@ impl Program {
         self
     }
 
-    /// Measures `--version`: what starting a process costs anyhow.
+    /// Measures `--version`: the cost of starting a process.
     pub(crate) fn version(&self) -> Result<Duration> {
         let started = Instant::now();
         let output = self.command().arg("--version").output()?;

@@ -1,4 +1,4 @@
-//! What a call into a live Python session costs.
+//! Cost of a call into a live Python session.
 
 use anyhow::{Context, Result, bail};
 use rondo_tool_support::workspace;

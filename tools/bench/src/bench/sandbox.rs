@@ -1,4 +1,4 @@
-//! What the sandbox costs a command.
+//! Cost of the sandbox for a command.
 
 use anyhow::{Context, Result, bail};
 use rondo_tool_support::{table, workspace};

@@ -1,4 +1,4 @@
-//! What the full screen costs with a long session open: the real binary on a terminal of its own.
+//! Cost of the full screen with a long session open: the real binary on a terminal of its own.
 
 mod stream;
 mod terminal;
@@ -22,7 +22,7 @@ const KEYS: usize = 1_000;
 const BETWEEN_KEYS: Duration = Duration::from_millis(25);
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// What stands at the end of the session.
+/// Last word of the session.
 const LAST_WORD: &[u8] = b"answer.";
 
 /// Builds a long session, opens it, types, and has an answer streamed; returns a table in Markdown.

@@ -1,4 +1,4 @@
-//! What it costs to start a script, and to call a tool of it.
+//! Cost of starting a script, and of calling a tool of it.
 
 use super::program::Program;
 use anyhow::{Context, Result, bail};

@@ -21,9 +21,9 @@ pub(crate) struct Exchange {
     pub(crate) arrived: Instant,
     /// When the response was about to be written: later would race with a fast client.
     pub(crate) answered: Instant,
-    /// The peak resident size of the watched process at that time, where the system tells.
+    /// The peak resident size of the watched process at that time, if the system tells.
     pub(crate) peak_kib: Option<u64>,
-    /// What of it was its own then, and not its program's file.
+    /// Part of it that was its own then, and not its program's file.
     pub(crate) own_kib: Option<u64>,
     /// The processor time of that process by then.
     pub(crate) cpu: Option<Duration>,
@@ -58,17 +58,17 @@ impl Server {
         Ok(Self { address, shared })
     }
 
-    /// Returns where it listens.
+    /// Returns the server's address.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Notes the memory and the processor time of this process with each request; 0 is nobody.
+    /// Notes the memory and the processor time of this process with each request; 0 for none.
     pub(crate) fn watch(&self, pid: u32) {
         self.shared.watched.store(pid, Ordering::Relaxed);
     }
 
-    /// Takes what happened since the last time.
+    /// Takes the exchanges since the last time.
     pub(crate) fn take_exchanges(&self) -> Vec<Exchange> {
         let mut exchanges = self
             .shared
@@ -78,7 +78,7 @@ impl Server {
         std::mem::take(&mut exchanges)
     }
 
-    /// Takes what happened, if it is so many conversations of so many calls.
+    /// Takes the exchanges, if they are so many conversations of so many calls.
     pub(crate) fn take_exchanges_of(
         &self,
         what: &str,

@@ -39,7 +39,7 @@ pub(crate) struct Question {
     /// Of each list, the answer must hold one; in lower case. A number, and what begins with `=`, must
     /// be a word of its own.
     expect: Vec<Vec<String>>,
-    /// What the answer must not hold.
+    /// Words that the answer must not hold.
     #[serde(default)]
     avoid: Vec<String>,
 }

@@ -1,4 +1,4 @@
-//! What an attempt does that the gate lets into the read-only sandbox: it runs there, and may have no effect.
+//! Test of an attempt that the gate lets into the read-only sandbox: it runs there, and may have no effect.
 
 use super::bypasses;
 use super::world::{self, CANARY, World};
@@ -18,7 +18,7 @@ const PORT: u16 = 7777;
 /// How long an attempt may take.
 const TIME_MAX: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(1);
-/// What is looked at of an attempt's output, in bytes.
+/// Bytes of an attempt's output that are inspected.
 const OUTPUT_BYTES_MAX: u64 = 1 << 20;
 
 /// Listens for what attempts send.

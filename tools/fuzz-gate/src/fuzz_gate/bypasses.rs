@@ -15,7 +15,7 @@ use std::process::{Command, Stdio};
 const FILE: &str = "fuzz/corpus/gate/bypasses.toml";
 /// The tool that runs commands.
 const TOOL: &str = "exec";
-/// Where commands are looked for when attempts are judged.
+/// Search path of commands when attempts are judged.
 const SEARCH_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 #[derive(Deserialize)]
@@ -29,10 +29,10 @@ struct Corpus {
 #[serde(deny_unknown_fields)]
 pub(super) struct Class {
     pub(super) name: String,
-    /// What bash does in the project before each of them.
+    /// Script that bash runs in the project before each of them.
     #[serde(default)]
     pub(super) setup: String,
-    /// What a user allowed beside what only looks.
+    /// Commands that a user allowed beside read-only ones.
     #[serde(default)]
     allowed: Vec<String>,
     pub(super) attempts: Vec<String>,
@@ -67,7 +67,7 @@ impl Class {
             ReadOnlySandbox::new([TOOL], home.as_deref(), || true)
         });
         options.allowed_tools = ToolPatterns::parse(&self.allowed)?;
-        // Not the environment of whoever runs this: a cargo without rustup names libraries.
+        // Not the environment of this program's user: a cargo without rustup names libraries.
         let workdir = Workdir::new(project.to_owned());
         let home = std::env::var_os("HOME").unwrap_or_default();
         let variables = [("HOME".into(), home), ("PATH".into(), SEARCH_PATH.into())];

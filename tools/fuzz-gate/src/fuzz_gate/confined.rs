@@ -1,5 +1,5 @@
-//! Whether Rondo's own sandbox holds: commands of many kinds, and all attempts to pass the gate, run in it as the product
-//! runs them, none of them judged, and after each everything is looked at that it could have changed.
+//! Test of Rondo's own sandbox: commands of many kinds, and all attempts to pass the gate, run in it as the product
+//! runs them, none of them judged, and after each everything is inspected that it could have changed.
 //!
 //! All of it is within a machine of the fuzzer's own, made of namespaces: a command that leaves the sandbox changes
 //! nothing of the real one, and each change of the root file system lands where it is seen.
@@ -29,17 +29,17 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 const NET: &str = include_str!("confined/net.sh");
-/// The user of `--as-user`: a number that is nobody's.
+/// The user of `--as-user`: a number that no user has.
 const USER: u32 = 64_321;
 /// Cases of [`run_short`].
 const SHORT: u64 = 96;
 /// The seed of [`run_short`].
 const SHORT_SEED: u64 = 42;
-/// How often the machine is started anew after a command ended it, at the most.
+/// How often the machine is started again after a command ended it, at the most.
 const RESTARTS_MAX: u64 = 100;
-/// The bound on the processes of a machine: a storm of forks is to be seen, and not to stop everything else.
+/// The bound on the processes of a machine: a storm of forks should be seen, and not stop everything else.
 const PROCESSES_MAX: u32 = 2_000;
-/// Where cgroups of processes are made: of version 1, and of version 2.
+/// Mount points of cgroups of processes: of version 1, and of version 2.
 const CGROUPS: [&str; 2] = ["/sys/fs/cgroup/pids", "/sys/fs/cgroup"];
 /// The longest that is printed of one finding, in characters.
 const DETAIL_MAX: usize = 240;
@@ -51,9 +51,9 @@ pub(super) struct Options {
     /// The number of the first case.
     pub(super) from: u64,
     pub(super) commands: u64,
-    /// Whether they are confined without namespaces.
+    /// Set if they are confined without namespaces.
     pub(super) is_partial: bool,
-    /// Whether they run as an ordinary user.
+    /// Set if they run as an ordinary user.
     pub(super) is_as_user: bool,
 }
 
@@ -97,7 +97,7 @@ pub(super) fn run_short() -> Result<bool> {
     Ok(summary.is_clean())
 }
 
-/// What a run came to.
+/// Summary of a run.
 #[derive(Default)]
 struct Summary {
     cases: u64,
@@ -123,7 +123,7 @@ impl Example {
 }
 
 impl Summary {
-    /// Counts what came of a case, and says it.
+    /// Counts the outcome of a case, and reports it.
     fn take(&mut self, outcome: &Outcome, is_said: bool) {
         self.cases += 1;
         self.not_started += u64::from(!outcome.has_run);
@@ -237,7 +237,7 @@ fn run_all(options: &Options, is_said: bool) -> Result<Summary> {
     bail!("the machine was ended more than {RESTARTS_MAX} times")
 }
 
-/// Returns what came of a case that ended the machine.
+/// Returns the outcome of a case that ended the machine.
 fn ended_by(seed: u64, number: u64, status: ExitStatus) -> Result<Outcome> {
     let case = cases::make(seed, number, &attempts()?);
     Ok(Outcome {
@@ -290,7 +290,7 @@ fn run_machine(options: &Options, mut take: impl FnMut(&Outcome)) -> Result<Exit
     unshare
         .env("GROUPS_OF_PROCESSES", groups.join(" "))
         .env("PROCESSES_MAX", PROCESSES_MAX.to_string());
-    // `cargo` builds this program anew while it runs: its path may name another one.
+    // `cargo` builds this program again while it runs: its path may name another one.
     unshare
         .stdin(File::open("/proc/self/exe")?)
         .stdout(Stdio::piped());

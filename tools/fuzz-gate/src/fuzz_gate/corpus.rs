@@ -14,7 +14,7 @@ const FINDINGS: &str = "findings.jsonl";
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Finding {
     pub(super) command: String,
-    /// What it did.
+    /// Effects of the command.
     pub(super) effects: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn seeds() -> Result<Vec<String>> {
     read(SEEDS)
 }
 
-/// Reads what once slipped past.
+/// Reads the earlier findings.
 ///
 /// # Errors
 /// When the file cannot be read.

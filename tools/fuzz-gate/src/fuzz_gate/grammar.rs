@@ -194,7 +194,7 @@ impl Generator {
         }
     }
 
-    /// What the parser takes for text may be a command to bash.
+    /// Text to the parser may be a command to bash.
     fn here_document(&mut self, depth: usize) -> String {
         let dash = self.pick(&["<<", "<<-", "<< ", "<<- ", "0<<"]);
         let delimiter = self.pick(DELIMITERS);

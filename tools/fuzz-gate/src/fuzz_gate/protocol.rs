@@ -2,11 +2,11 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A command to be judged, and run where it is judged read-only.
+/// A command to be judged, and run if it is judged read-only.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Request {
     pub(super) command: String,
-    /// The setup after which it runs whatever it is judged to be; `None` where the judgement counts.
+    /// The setup after which it runs whatever it is judged to be; `None` if the judgment counts.
     pub(super) ungated_after: Option<String>,
 }
 
@@ -20,7 +20,7 @@ impl Request {
     }
 }
 
-/// What the runner says.
+/// Reply of the runner.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Reply {
     /// It takes requests.
@@ -29,9 +29,9 @@ pub(super) enum Reply {
     Asked,
     /// The command is judged read-only and ran.
     Ran {
-        /// What it did that something read-only does not.
+        /// Effects that a read-only command does not have.
         effects: Vec<String>,
-        /// Whether it was ended because it took too long.
+        /// Set if it was ended because it took too long.
         is_slow: bool,
     },
 }

@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-/// Where the walls are.
+/// Root of the walled world.
 const ROOT: &str = "/world";
 /// The port that a command may find out about by its number in the grammar.
 pub(super) const PORT: u16 = 7777;
@@ -23,9 +23,9 @@ const TIME_MAX: Duration = Duration::from_secs(2);
 const GRACE: Duration = Duration::from_millis(250);
 /// How often a process is looked at.
 const PAUSE: Duration = Duration::from_micros(500);
-/// What is looked at of a command's output, in bytes.
+/// Bytes of a command's output that are inspected.
 const OUTPUT_BYTES_MAX: u64 = 1 << 20;
-/// The user that everything in the sandbox runs as where we came in as root.
+/// The user that everything in the sandbox runs as if we came in as root.
 const NOBODY: u32 = 65534;
 
 /// Bounds of every process in the sandbox.
@@ -140,7 +140,7 @@ impl Runner {
         Ok(Reply::Ran { effects, is_slow })
     }
 
-    /// Runs what stands before an attempt, whose changes are none of its effects.
+    /// Runs what stands before an attempt, whose changes do not count as its effects.
     fn prepare(&mut self, setup: &str) -> Result<()> {
         if !setup.is_empty() {
             self.run(setup)?;
@@ -185,7 +185,7 @@ impl Runner {
     }
 }
 
-/// Returns whether processes go on after a grace: all that lose their parent become our children.
+/// Returns whether processes continue after a grace: all that lose their parent become our children.
 fn is_left() -> bool {
     let begun = Instant::now();
     loop {

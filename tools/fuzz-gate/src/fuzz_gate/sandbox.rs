@@ -10,7 +10,7 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use tempfile::TempDir;
 
 const SETUP: &str = include_str!("setup.sh");
-/// What is read of a reply at the most, in bytes.
+/// Bytes that are read of a reply at the most.
 const REPLY_BYTES_MAX: u64 = 1 << 20;
 
 /// A runner within its walls. Dropping it ends everything in there.
@@ -18,7 +18,7 @@ pub(super) struct Sandbox {
     child: Child,
     requests: ChildStdin,
     replies: BufReader<ChildStdout>,
-    /// Where its file systems are mounted, in its own namespace only, and the program that it copies.
+    /// Mount point of its file systems, in its own namespace only, and the program that it copies.
     _place: TempDir,
 }
 
@@ -100,7 +100,7 @@ impl Sandbox {
     }
 }
 
-/// By the kernel's own handle: `cargo test` builds this program anew while it runs, so that the path
+/// By the kernel's own handle: `cargo test` builds this program again while it runs, so that the path
 /// that it was started by names nothing any more.
 fn copy_this_program(to: &Path) -> Result<()> {
     fs::copy("/proc/self/exe", to).context("failed to copy /proc/self/exe")?;

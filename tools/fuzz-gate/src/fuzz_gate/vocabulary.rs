@@ -1,6 +1,6 @@
 //! The words of commands.
 
-/// What shows that a command ran: it changes a file, reads one outside, starts a planted program, or
+/// Words that show that a command ran: it changes a file, reads one outside, starts a planted program, or
 /// connects to the listener.
 pub(super) const EFFECTS: &[&str] = &[
     "sed -n 'w made' README.md",

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::SystemTime;
 
-/// What stands in every file that no command may show.
+/// Content of every file that no command may show.
 pub(super) const CANARY: &str = "CANARY";
-/// What a planted program does.
+/// Script of a planted program.
 const PLANTED: &str = "#!/bin/sh\n: > \"${0%/*}/../planted-ran\" || : > planted-ran\n";
 /// Names of programs that are planted in the project.
 const PLANTED_NAMES: [&str; 8] = ["evil", "ls", "git", "grep", "sort", "cat", "bash", "sh"];
@@ -21,11 +21,11 @@ const ENTRIES_MAX: usize = 10_000;
 /// A directory with a project in it.
 pub(super) struct World {
     root: PathBuf,
-    /// What else commands can write to.
+    /// Further paths that commands can write to.
     also: Vec<PathBuf>,
 }
 
-/// What is there at one time.
+/// Files at one time.
 pub(super) type Snapshot = BTreeMap<PathBuf, Entry>;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -54,7 +54,7 @@ impl World {
         self.root.join("home")
     }
 
-    /// Removes whatever is there and makes everything anew.
+    /// Removes whatever is there and makes everything again.
     ///
     /// # Errors
     /// When that fails.
@@ -196,7 +196,7 @@ impl World {
     }
 }
 
-/// Says what was created, changed, removed, or read outside of the project.
+/// Lists the files that were created, changed, removed, or read outside of the project.
 pub(super) fn differences(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     let mut found = Vec::new();
     for (path, entry) in after {

@@ -1,4 +1,4 @@
-//! Tests: which command a line stands for.
+//! Tests: the command that a line runs.
 
 use super::*;
 

@@ -14,7 +14,7 @@ use std::thread::sleep;
 use std::time::Duration;
 use tokio::time::Instant;
 
-/// How long a file that is no pipe may take.
+/// How long a file that is not a pipe may take.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often a pipe without a reader is tried again.
 const RETRY: Duration = Duration::from_millis(50);

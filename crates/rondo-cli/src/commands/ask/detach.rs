@@ -33,7 +33,7 @@ const LOOK_UP: Duration = Duration::from_millis(2);
 /// When it cannot be started.
 pub(super) fn start(output: &Output) -> Result<Exit> {
     let failed = |err: io::Error| {
-        let context = "failed to start the process that works on the turn";
+        let context = "failed to start the background process of the turn";
         CliError::caused(Exit::Error, anyhow::Error::new(err).context(context))
     };
     let mut child =
@@ -87,7 +87,7 @@ pub(super) fn leave_terminal() {
     let _ = rustix::process::setsid();
 }
 
-/// Says which session the turn is in as soon as its first record is written, and lets go of the streams.
+/// Prints the session of the turn as soon as its first record is written, and closes the standard streams.
 ///
 /// # Cancel safety
 /// Cancel safe: nothing is said then.
@@ -95,7 +95,7 @@ pub(super) async fn announce(session: &str, journal: Arc<impl Journal + ?Sized>,
     while journal.at() == Seq(0) {
         tokio::time::sleep(LOOK_UP).await;
     }
-    // Who started it may be gone.
+    // The process that started it may be gone.
     let _ = output.stdout(&format!("{session}\n"));
     let Ok(null) = open("/dev/null", OFlags::RDWR, Mode::empty()) else {
         return;

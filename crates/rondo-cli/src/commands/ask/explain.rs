@@ -1,4 +1,4 @@
-//! What standard error says of how a turn ended.
+//! Messages on standard error about the end of a turn.
 
 use crate::error::CliError;
 use crate::exit::{Circumstances, Exit};
@@ -67,7 +67,7 @@ pub(crate) fn explain(
     }
     if circumstances.journal_failed {
         said.push(Said::Hint(
-            "`rondo resume` carries the turn on once the journal can be written; `--ephemeral` does without one".to_owned(),
+            "`rondo resume` continues the turn once the journal is writable; `--ephemeral` runs without a journal".to_owned(),
         ));
     }
     if let Some(call) = denied.first() {
@@ -87,7 +87,7 @@ fn needed_approval(call: &DeniedCall, more: usize) -> String {
     format!("`{line}`{more} {what} and there was no terminal to ask on; {way}")
 }
 
-/// The reasons for which it is not enough to allow a tool, the one first that is to be settled first.
+/// The reasons for which it is not enough to allow a tool, the most urgent first.
 const SETTLED_FIRST: [AskReason; 7] = [
     AskReason::UnreviewedFolder,
     AskReason::UncheckedFolder,
@@ -98,7 +98,7 @@ const SETTLED_FIRST: [AskReason; 7] = [
     AskReason::ProtectedFile,
 ];
 
-/// Returns what a call needed that was asked about for these reasons, and what the user can do about it.
+/// Returns the missing permission of a call that was asked about for these reasons, and a hint for the user.
 fn hint(reasons: &[AskReason]) -> (&'static str, &'static str) {
     match SETTLED_FIRST.iter().find(|it| reasons.contains(it)) {
         Some(AskReason::UnreviewedFolder) => (
@@ -110,11 +110,11 @@ fn hint(reasons: &[AskReason]) -> (&'static str, &'static str) {
             "`rondo doctor` names what it cannot check, `--approval park` lets you answer later with `rondo answer`, and `--yolo` allows everything",
         ),
         Some(AskReason::OutsideSandbox) => (
-            "asked to run outside of the sandbox, which a person decides each time,",
+            "asked to run outside the sandbox, which always needs approval,",
             "`--approval park` lets you answer later with `rondo answer`",
         ),
         Some(AskReason::OutsideText) => (
-            "needed approval, since text from outside was read before,",
+            "needed approval, since the conversation contains text from outside,",
             "`--approval park` lets you answer later with `rondo answer`, and `--yolo` allows everything",
         ),
         Some(AskReason::Rule) => (
@@ -165,7 +165,7 @@ mod tests {
     #[test]
     fn the_reason_that_is_to_be_settled_first_is_in_the_hint() {
         let first = [AskReason::OutsideSandbox, AskReason::NotAllowed];
-        assert!(said(&first).starts_with("asked to run outside of the sandbox, "));
+        assert!(said(&first).starts_with("asked to run outside the sandbox, "));
         let first = [AskReason::OutsideText, AskReason::UnreviewedFolder];
         assert!(said(&first).contains("`rondo doctor --review --accept`"));
     }

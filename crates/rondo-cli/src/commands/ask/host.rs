@@ -1,4 +1,4 @@
-//! What `rondo ask` brings to the turns of its session, and how it follows them.
+//! `rondo ask` as host of its session, following its turns.
 
 use super::unless_stopped;
 use crate::approver::TerminalApprover;
@@ -29,7 +29,7 @@ pub(super) struct BegunTurn {
     pub(super) session: SessionId,
     pub(super) id: TurnId,
     pub(super) spec: TurnSpec,
-    /// Whether it is the one that the command asks for, and not one that has to end before.
+    /// Set for the turn of the command, and not for one that has to end before.
     pub(super) is_new: bool,
     pub(super) screen: Screen,
     pub(super) changes: Changes,
@@ -48,11 +48,11 @@ pub(super) struct HostedSession {
     _service: SessionService,
 }
 
-/// Contributes to turns what the command was given, and passes on what it is told of them.
+/// Provides the turns with the command's input, and passes on their events.
 struct AskHost {
     schema: Option<Value>,
     output: Output,
-    /// Whether text is printed only when the turn is over.
+    /// Set if text is printed only when the turn is over.
     text_is_unseen: bool,
     permits: Arc<Semaphore>,
     news: mpsc::Sender<News<BegunTurn>>,
@@ -70,7 +70,7 @@ struct Parts {
 }
 
 impl HostedSession {
-    /// Has a service work on the session. The first turn waits until [`next_turn`](Self::next_turn) lets it begin.
+    /// Starts a service on the session. The first turn waits until [`next_turn`](Self::next_turn) lets it begin.
     ///
     /// # Errors
     /// When there is no room for what the session keeps in memory.
@@ -127,7 +127,7 @@ impl HostedSession {
     /// Passes on the events of the turn that runs, and returns how it ended.
     ///
     /// # Errors
-    /// When it could not be carried on.
+    /// When it could not be resumed.
     pub(super) async fn end(&mut self, events: EventSender) -> Result<TurnEnd> {
         end_of_turn(&mut self.news, &mut self.updates, &self.handle, &events).await
     }
@@ -146,7 +146,7 @@ impl SessionHost for AskHost {
         turn: &AskedTurn<'_>,
         builder: &mut TurnBuilder,
     ) -> rondo_runtime::error::Result<()> {
-        // The turn before is shown to its end first. Nobody closes it.
+        // The turn before is shown to its end first. It is not closed early.
         if let Ok(permit) = self.permits.acquire().await {
             permit.forget();
         }

@@ -1,4 +1,4 @@
-//! Reads what `rondo ask` was given (words, standard input, attached files, a schema), within the time of a turn.
+//! Input of `rondo ask`: words, standard input, attached files and a schema, read within the time limit of a turn.
 
 use crate::cli::AskArgs;
 use crate::error::{CliError, Result};
@@ -17,10 +17,10 @@ use std::time::Duration;
 /// The bound on a schema file, in bytes.
 const SCHEMA_BYTES_MAX: u64 = 1 << 20;
 
-/// How long the input is read where the turn has no bound on its time.
+/// How long the input is read if the turn has no bound on its time.
 const INPUT_TIMEOUT: Duration = Duration::from_mins(30);
 
-/// Reads what the turn begins with, within the time that a turn has: a pipe or a terminal among the
+/// Reads the turn's first message, within the time that a turn has: a pipe or a terminal among the
 /// files may never end.
 ///
 /// # Errors
@@ -56,9 +56,9 @@ pub(super) fn read_input(
     })?;
     let time = process_end::shortened(timeout).unwrap_or(INPUT_TIMEOUT);
     read_rx.recv_timeout(time).unwrap_or_else(|_| {
-        let message = "the deadline came before the input was read to its end";
+        let message = "the deadline passed before all input was read";
         Err(CliError::new(Exit::Deadline, message)
-            .hint("is something writing to standard input and to the files that are named? `< /dev/null` says that there is no input"))
+            .hint("is something still writing to standard input or to an attached file? Use `< /dev/null` if there is no input"))
     })
 }
 

@@ -1,12 +1,13 @@
-//! `rondo ask`: one question, one turn, one answer; and `rondo resume`, where the turn began before.
+//! `rondo ask`: one question, one turn, one answer; and `rondo resume`, if the turn began before.
 //!
 //! # Layout
 //! - `prepare`: the session, the settings and the input, before anything is asked.
-//! - `input`: what is read.
+//! - `input`: the input of a turn.
 //! - `detach`: a turn in the background.
-//! - `parked`: what is said of a turn that waits for answers.
-//! - `host`: what the command brings to the turns of its session.
-//! - `turn`: one turn, shown; `answer_file`: where its answer goes too; `explain`: what standard error says of its end.
+//! - `parked`: the output for a turn that waits for answers.
+//! - `host`: the command's additions to the turns of its session.
+//! - `turn`: one turn, shown; `answer_file`: the file for its answer; `explain`: the message on standard error about
+//!   its end.
 
 mod answer_file;
 mod detach;
@@ -41,7 +42,7 @@ pub(super) struct AskCommand {
     pub(super) mode: AskMode,
     pub(super) env: Env,
     pub(super) color: Option<ColorChoice>,
-    /// What the arguments announced before they were parsed.
+    /// Output format that the arguments announced before they were parsed.
     pub(super) format: OutputFormat,
 }
 
@@ -74,7 +75,7 @@ pub(super) fn run(command: AskCommand) -> Exit {
     })
 }
 
-/// Reads what the turn needs beside the signals, so that one of them ends with a result too.
+/// Reads the turn's input beside the signals, so that one of them ends with a result too.
 async fn prepare_and_ask(command: AskCommand, early: Output) -> Result<Exit, Early> {
     let AskCommand {
         args,
@@ -130,10 +131,10 @@ async fn unless_stopped<T>(
     tokio::select! {
         biased;
         stop = signals.next() => {
-            let message = "stopped before anything was asked";
+            let message = "stopped before the question was sent";
             Err(CliError::new(Exit::of_stop(stop), message))
         }
-        done = process_end::in_time("the deadline passed before anything was asked", work) => done,
+        done = process_end::in_time("the deadline passed before the question was sent", work) => done,
     }
 }
 

@@ -1,4 +1,4 @@
-//! What is said of a turn that waits for answers.
+//! Messages about a turn that waits for answers.
 
 use crate::error::CliError;
 use crate::exit::Exit;
@@ -29,14 +29,14 @@ pub(super) fn waits(session: &SessionId, questions: &[Question], is_queued: bool
         false => "",
     };
     let message = format!(
-        "session `{session}` waits for {}{queued}",
+        "session `{session}` is waiting for {}{queued}",
         answers(questions)
     );
     CliError::new(Exit::Parked, format!("{message}:{}", listed(questions)))
         .hint(how_to_answer(session, questions))
 }
 
-/// Says what a turn waits for.
+/// Describes the questions that a turn waits for.
 pub(crate) fn waiting(questions: &[Question]) -> String {
     format!("waits for {}:{}", answers(questions), listed(questions))
 }
@@ -48,7 +48,7 @@ pub(crate) fn how_to_answer(session: &SessionId, questions: &[Question]) -> Stri
         _ => " QUESTION".to_owned(),
     };
     format!(
-        "`rondo answer {session}{question} y` allows it, `... n` denies it, and the turn goes on"
+        "`rondo answer {session}{question} y` allows it, `... n` denies it, and the turn continues"
     )
 }
 

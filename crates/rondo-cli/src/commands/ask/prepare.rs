@@ -27,15 +27,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::runtime::Handle;
 
-/// What another model is told in place of carrying on a turn.
+/// Message to another model that continues a turn.
 const GO_ON: &str = "Go on with this.";
 
-/// What is to be done.
+/// Task of the command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum AskMode {
     /// Something new is asked.
     Ask,
-    /// What was cut off is carried on, and nothing else.
+    /// Resumes a turn that was cut off, and asks nothing else.
     Resume,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Prepared {
     pub(super) output: Output,
     pub(super) format: OutputFormat,
     pub(super) answer_file: Option<PathBuf>,
-    /// Whether no terminal holds it.
+    /// Set if no terminal holds it.
     pub(super) is_detached: bool,
 }
 
@@ -58,7 +58,7 @@ pub(super) struct KnownSession {
     pub(super) journal: Arc<Watched>,
 }
 
-/// The session, and what is to be done in it.
+/// The session, and the work in it.
 pub(super) struct Opened {
     pub(super) session: OpenedSession,
     pub(super) schema: Option<Value>,
@@ -69,7 +69,7 @@ pub(super) struct Opened {
 /// Reads everything, and takes the session.
 ///
 /// # Errors
-/// When something cannot be read or makes no sense, or the session cannot be had.
+/// When something cannot be read or is invalid, or the session cannot be opened.
 pub(super) fn prepare(
     args: &AskArgs,
     mode: AskMode,
@@ -143,7 +143,7 @@ pub(super) fn prepare(
 /// Finds the session that the arguments mean.
 ///
 /// # Errors
-/// When there is none, or it is of another directory and nobody agrees to that.
+/// When there is none, or it is of another directory and the user does not agree to that.
 fn find(
     runtime: &Runtime,
     args: &AskArgs,
@@ -164,7 +164,7 @@ fn find(
         agree_to_go_elsewhere(info, &options.directory, &way, early)?;
     }
     if args.is_fork {
-        // What was allowed in the session that this is a fork of is asked about again.
+        // Permissions given in the session that this is a fork of are asked about again.
         let values = &mut found.settings.values;
         values.yolo = args.turn.yolo.then_some(true);
         values.allowed_tools.clone_from(&args.turn.allowed_tools);
@@ -172,11 +172,11 @@ fn find(
     Ok(found)
 }
 
-/// Has a person agree that the session of another directory goes on there, if none was begun in this one. `way` is the
-/// command that continues it unasked.
+/// Asks a person whether to continue the session of another directory there, if none was begun in this one. `way` is
+/// the command that continues it without asking.
 ///
 /// # Errors
-/// When there is nobody to agree, or they do not.
+/// When there is no user to agree, or they do not.
 pub(crate) fn agree_to_go_elsewhere(
     info: &SessionInfo,
     here: &Path,
@@ -186,14 +186,14 @@ pub(crate) fn agree_to_go_elsewhere(
     let (id, there, title) = (&info.id, &info.directory, &info.title);
     let here = directory_name(here);
     let question = format!(
-        "No session was begun in `{here}`. The latest one is `{id}` of `{there}`: \"{title}\".\nContinue it there?"
+        "No session was started in `{here}`. The latest one is `{id}` in `{there}`: \"{title}\".\nContinue it there?"
     );
     if has_person() && output.is_confirmed(&question) {
         return Ok(());
     }
-    let message = format!("no session was begun in `{here}`");
+    let message = format!("no session was started in `{here}`");
     Err(CliError::new(Exit::NoSession, message).hint(format!(
-        "the latest one is of `{there}`: `{way}` continues it there"
+        "the latest one is in `{there}`: `{way}` continues it there"
     )))
 }
 
@@ -214,13 +214,13 @@ fn left_to_other_model(session: &mut Session, output: &Output) -> Result<bool> {
         return Ok(false);
     }
     output.note(&format!(
-        "the last turn was cut off while it asked `{asked}`; `{named}` goes on from what there is of it"
+        "the last turn was cut off while it used `{asked}`; `{named}` continues from there"
     ));
     session.leave_cut_off();
     Ok(true)
 }
 
-/// Decides which turns are to run in a session.
+/// Returns the turns to run in a session.
 ///
 /// # Errors
 /// When there is none, the session waits for answers, or the mailbox cannot be read.
@@ -260,7 +260,7 @@ fn to_do(
     Ok((known, opened))
 }
 
-/// Asks whether a turn that came from a file may go on, where there is such a turn and a user at the terminal.
+/// Asks whether a turn that came from a file may continue, if there is such a turn and a user at the terminal.
 fn may_go_on(conversation: &Conversation, output: &Output) -> bool {
     let Some(cut_off) = conversation
         .cut_off
@@ -271,8 +271,7 @@ fn may_go_on(conversation: &Conversation, output: &Output) -> bool {
     };
     let (session, models) = (&conversation.session, cut_off.models.join(", "));
     has_person() && output.is_confirmed(&format!(
-        "Session `{session}` was imported, and its last turn was cut off. Whoever wrote the file chose \
-         its messages, its limits and its models ({models}).\nCarry it on?"
+        "Session `{session}` was imported, and its last turn was cut off. The author of the file chose its messages, its limits and its models ({models}).\nResume it?"
     ))
 }
 
@@ -287,7 +286,7 @@ fn asked(args: &AskArgs, settings: &Settings, output: &Output) -> Result<Asked> 
     let spec = TurnSpec::of(settings, output)?;
     for name in tools::unknown(&spec.profile, settings) {
         output.note(&format!(
-            "no tool is named `{name}`, so nothing is allowed or forbidden by it"
+            "no tool is named `{name}`, so this entry has no effect"
         ));
     }
     let timeout = spec.profile.limits.turn_timeout;
@@ -315,7 +314,7 @@ fn earlier(session: &Session, mail: &[Mail], output: &Output) -> usize {
             false => "was waiting for an answer",
         };
         output.note(&format!(
-            "the last turn of session `{id}` {stands} and is carried on"
+            "the last turn of session `{id}` {stands} and is resumed"
         ));
     }
     let queued = mail.iter().filter(|it| it.body.is_message());
@@ -323,13 +322,13 @@ fn earlier(session: &Session, mail: &[Mail], output: &Output) -> usize {
 }
 
 fn nothing_to_resume(session: &SessionId) -> CliError {
-    let message = format!("no turn of session `{session}` was cut off");
-    let hint = format!("`rondo ask --session {session} ...` says something new in it");
+    let message = format!("session `{session}` has no turn to resume");
+    let hint = format!("`rondo ask --session {session} ...` starts a new turn");
     CliError::new(Exit::NoSession, message).hint(hint)
 }
 
-/// Has a turn be parked where it asks something and no user is here: a detached one, and one that was parked before and
-/// goes on without a terminal. The settings may say otherwise.
+/// Parks a turn if it asks something and no user is here: a detached one, and one that was parked before and
+/// continues without a terminal. The settings may say otherwise.
 fn keep_parking(session: &mut Session, is_detached: bool) {
     let cut_off = session.conversation().and_then(|it| it.cut_off.as_ref());
     let was_parked = cut_off.is_some_and(|it| it.was_parked);
@@ -352,7 +351,7 @@ fn is_waiting(session: &Session) -> bool {
     !open.is_empty() && !can_answer && !is_allowed
 }
 
-/// Queues a message to a session that waits, if there is one, and returns what is to be said.
+/// Queues a message to a session that waits, if there is one, and returns the note for the user.
 fn waits_or_queued(session: &mut Session, message: Option<Message>) -> Result<CliError> {
     let is_queued = message.is_some();
     if let Some(message) = message {
@@ -363,7 +362,7 @@ fn waits_or_queued(session: &mut Session, message: Option<Message>) -> Result<Cl
     Ok(waits(&id, &session.open_questions(), is_queued))
 }
 
-/// Returns which session the arguments mean.
+/// Returns the session that the arguments select.
 pub(crate) fn source(args: &AskArgs, mode: AskMode) -> SessionSource {
     match &args.turn.session {
         Some(id) => SessionSource::Id(id.clone()),

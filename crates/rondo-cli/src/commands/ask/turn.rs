@@ -28,7 +28,7 @@ use tokio::time::Instant;
 /// Runs one turn and shows it.
 ///
 /// # Errors
-/// When it cannot be carried on, or its output is not read.
+/// When it cannot be resumed, or its output is not read.
 pub(super) async fn run(
     prepared: &Prepared,
     hosted: &mut HostedSession,
@@ -91,13 +91,13 @@ pub(super) async fn run(
     exit
 }
 
-/// Runs a turn to its end. One that goes on has the limits that it began with, so the deadline of the process cuts it off
+/// Runs a turn to its end. One that continues has the limits that it began with, so the deadline of the process cuts it off
 /// again.
 async fn until_deadline<T>(is_new: bool, turn: impl Future<Output = T>) -> Result<T> {
     if is_new {
         return Ok(turn.await);
     }
-    let message = "the deadline passed before the turn was over";
+    let message = "the deadline passed before the turn ended";
     let done = process_end::in_time(message, async { Ok(turn.await) }).await;
     done.map_err(|error| error.hint("`rondo resume` continues the turn"))
 }
@@ -112,7 +112,7 @@ async fn beside<T>(other: impl Future<Output = ()>, work: impl Future<Output = T
     }
 }
 
-/// Says which session a detached turn is in, once it is recorded.
+/// Prints the session of a detached turn, once it is recorded.
 fn announced(prepared: &Prepared) -> impl Future<Output = ()> + use<> {
     let known = prepared.is_detached.then(|| prepared.known.clone());
     let output = prepared.output;
@@ -138,7 +138,7 @@ fn view(
     }
 }
 
-/// Says what the turn waits for.
+/// Prints the questions that the turn waits for.
 async fn park(parked: ParkedTurn, mut ended: Ended, prepared: &Prepared) -> Result<Exit> {
     let exit = Exit::Parked;
     process_end::set_code(exit.unread(ended.stopped_by).code());
@@ -238,16 +238,15 @@ async fn finish(
     Ok(exit)
 }
 
-/// What follows a plan.
-const CARRY_OUT: &str =
-    "nothing was changed; `rondo ask -c \"Carry out the plan.\"` approves it, and has it done";
+/// Note after a plan.
+const CARRY_OUT: &str = "nothing was changed; `rondo ask -c \"Carry out the plan.\"` approves the plan and carries it out";
 
 fn carried_on(outcome: &Outcome) -> String {
     let end = match outcome.answered {
         true => "it has its answer",
         false => stopped_by(outcome.stop_reason),
     };
-    format!("the turn that was cut off is over: {end}\n{}", outcome.text)
+    format!("the resumed turn has ended: {end}\n{}", outcome.text)
 }
 
 /// Returns whether standard output has no reader, or was not read for too long.

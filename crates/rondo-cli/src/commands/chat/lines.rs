@@ -12,7 +12,7 @@ const LINE_BYTES_MAX: u64 = 1 << 20;
 /// Lines to send, one after the other.
 pub(super) struct Lines {
     lines: mpsc::Receiver<String>,
-    /// Whether they are typed at a terminal.
+    /// Set if they are typed at a terminal.
     pub(super) is_terminal: bool,
 }
 

@@ -55,7 +55,7 @@ fn address(args: &ChatArgs, settings: &Settings) -> String {
     url.unwrap_or_else(|| format!("http://{}", own_hub(settings)))
 }
 
-/// Returns where the hub of this configuration is reached; whether its table makes sense is said by the hub itself.
+/// Returns the address of this configuration's hub; the hub itself checks its table.
 fn own_hub(settings: &Settings) -> SocketAddr {
     let channels = settings.values.hub.get("channels");
     let table = channels.and_then(|it| it.get(api::NAME)).cloned();
@@ -78,7 +78,7 @@ fn check_address(url: &str, allow_http: bool) -> Result<()> {
         Some(("http", rest)) => host_of(rest),
         _ => {
             let message = format!("`{url}` is not the address of a hub");
-            let hint = "it begins with `http://` or `https://`";
+            let hint = "it must start with `http://` or `https://`";
             return Err(CliError::new(Exit::Usage, message).hint(hint));
         }
     };
@@ -87,7 +87,7 @@ fn check_address(url: &str, allow_http: bool) -> Result<()> {
         return Ok(());
     }
     let message = format!("the key would be sent to `{host}` without encryption");
-    let hint = "use `https://`, or `--allow-http` where the way there is encrypted otherwise";
+    let hint = "use `https://`, or `--allow-http` if the connection is encrypted by other means";
     Err(CliError::new(Exit::Usage, message).hint(hint))
 }
 
@@ -108,10 +108,10 @@ fn key(args: &ChatArgs, settings: &Settings) -> Result<ApiKey> {
         (None, None) => key_file(settings),
     };
     read_key(&path).map_err(|err| {
-        let context = format!("there is no key of the hub in `{}`", path.display());
+        let context = format!("no hub key in `{}`", path.display());
         let error = anyhow::Error::new(err).context(context);
         CliError::caused(Exit::Auth, error).hint(
-            "on the hub's machine, `rondo users add NAME --role owner --save` makes one; elsewhere, set `RONDO_HUB_KEY`",
+            "on the hub's machine, `rondo users add NAME --role owner --save` creates one; elsewhere, set `RONDO_HUB_KEY`",
         )
     })
 }
@@ -128,7 +128,7 @@ fn failed(error: ClientError) -> CliError {
     let (exit, hint) = match &error {
         ClientError::Refused { status: 401, .. } => (
             Exit::Auth,
-            Some("the key may have been revoked: `rondo users key NAME` makes another one"),
+            Some("the key may have been revoked: `rondo users key NAME` creates a new one"),
         ),
         ClientError::Key => (Exit::Auth, None),
         ClientError::Connection { .. } => (Exit::Error, Some("`rondo serve` starts a hub")),

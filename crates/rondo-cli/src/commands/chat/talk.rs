@@ -1,4 +1,4 @@
-//! A conversation with a hub: sends lines, shows what comes, and begins its stream again where that breaks.
+//! A conversation with a hub: sends lines, shows what comes, and begins its stream again if that breaks.
 
 use super::failed;
 use super::lines::Lines;
@@ -29,11 +29,11 @@ pub(super) struct Talk {
     output: Output,
     is_interactive: bool,
     from: EventsFrom,
-    /// Whether an answer is waited for.
+    /// Set while an answer is awaited.
     is_waiting: bool,
     /// How the question that was asked last can be answered.
     choices: Vec<(String, AnswerValue)>,
-    /// What of the answer was shown while it was written.
+    /// Part of the answer that was shown while it was written.
     shown: String,
     /// How often the stream failed since something came by it.
     failures: u32,
@@ -95,7 +95,7 @@ impl Talk {
         }
     }
 
-    /// Begins to listen; `None` where the chat does not exist before its first message.
+    /// Begins to listen; `None` if the chat does not exist before its first message.
     async fn listen(&mut self) -> Result<Option<Events>> {
         match self.client.events(&self.chat, &self.from).await {
             Ok(events) => Ok(Some(events)),

@@ -1,4 +1,4 @@
-//! Whether the hub's channels are set up, and why a bot is silent.
+//! Checks of the hub's channels, and reasons for a silent bot.
 
 use super::{Report, in_one_line};
 use crate::error::Result;
@@ -41,8 +41,7 @@ pub(super) fn check(settings: &Settings, report: &mut Report) {
         {
             report.info(
                 "telegram",
-                "no user of the configuration has an id of Telegram, and strangers are not answered: write to the bot, \
-                 and it tells you yours",
+                "no configured user has a Telegram id, and the bot does not answer strangers: write to it, and it tells you your id",
             );
         }
     }

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 /// Runs the command.
 pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> {
-    // What cannot be read of the settings must not keep a person from the review.
+    // Unreadable settings must not keep a person from the review.
     let mut broken = |_: SetupError| Ok(());
     let settings =
         Settings::load_around(env, current_dir()?, Layer::default(), output, &mut broken)?;
@@ -25,10 +25,7 @@ pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> 
         output.json(&text).map_err(write_failed)?;
     } else {
         let text = match differences.is_empty() {
-            true => format!(
-                "nothing has to be reviewed in {}\n",
-                settings.directory.display()
-            ),
+            true => format!("nothing to review in {}\n", settings.directory.display()),
             false => described(&differences),
         };
         output.words(&text).map_err(write_failed)?;
@@ -43,7 +40,7 @@ pub(super) fn run(args: &DoctorArgs, env: Env, output: &Output) -> Result<Exit> 
     }
     if review.differences() != differences {
         output.note(
-            "the files have changed since they were shown, so nothing is accepted: look again",
+            "the files changed after they were shown, so nothing was accepted: review them again",
         );
         return Ok(Exit::Error);
     }

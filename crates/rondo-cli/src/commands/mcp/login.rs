@@ -1,4 +1,4 @@
-//! `rondo mcp login` and `logout`: what the user grants at a server's own page, in their browser.
+//! `rondo mcp login` and `logout`: permissions that the user gives at a server's own page, in their browser.
 
 use super::super::report::{current_dir, write_failed};
 use crate::error::{CliError, Result};
@@ -18,7 +18,7 @@ const USER_MAX: Duration = Duration::from_mins(10);
 /// The bound on an address that is pasted, in bytes.
 const PASTED_BYTES_MAX: u64 = 16 << 10;
 
-/// Has the user sign in to a server.
+/// Signs the user in to a server.
 pub(super) fn log_in(name: &str, env: Env, output: &Output) -> Result<Exit> {
     let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
     let asynchronous = executor::of_this_thread()?;
@@ -31,7 +31,7 @@ pub(super) fn log_in(name: &str, env: Env, output: &Output) -> Result<Exit> {
 async fn signed_in(name: &str, settings: &Settings, output: &Output) -> Result<()> {
     let sign_in = mcp::sign_in(settings, name).await?;
     let refused = |why: String| {
-        let message = format!("nobody has signed in to the server `{name}`: {why}");
+        let message = format!("not signed in to the server `{name}`: {why}");
         CliError::new(Exit::Auth, message)
     };
     // The address is as secret as the page that it leads to: it has no code or token in it.
@@ -43,8 +43,7 @@ async fn signed_in(name: &str, settings: &Settings, output: &Output) -> Result<(
         if !has_person() {
             return std::future::pending().await;
         }
-        output
-            .stderr("Where the browser is on another machine, paste the address that it ends at: ");
+        output.stderr("If the browser is on another machine, paste the address it ends at: ");
         match read_line().await {
             Some(line) => line,
             None => std::future::pending().await,
@@ -82,9 +81,9 @@ pub(super) fn log_out(name: &str, env: Env, output: &Output) -> Result<Exit> {
     let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
     let text = match mcp::sign_out(&settings, name)? {
         true => format!(
-            "what the server `{name}` has granted is forgotten here; it may still know of it\n"
+            "deleted the stored sign-in of the server `{name}`; the server itself may still accept it\n"
         ),
-        false => format!("the server `{name}` has granted nothing\n"),
+        false => format!("no stored sign-in of the server `{name}`\n"),
     };
     output.stdout(&text).map_err(write_failed)?;
     Ok(Exit::Answer)

@@ -46,13 +46,13 @@ fn add(args: &McpServerArgs, env: &Env, output: &Output) -> Result<Exit> {
             "`{}` cannot be the name of a server",
             shown::line(&args.name)
         );
-        let hint = "it has at most 32 letters, digits, `-` and single `_` within";
+        let hint = "use at most 32 letters, digits, `-` and single `_` between them";
         return Err(CliError::new(Exit::Usage, message).hint(hint));
     }
     let mut file = UserFile::read(&Paths::find(env)?)?;
     let is_new = file.add_server(&args.name, &table(args)?)?;
     file.save()?;
-    // What is written must be one that can be used.
+    // The written entry must be usable.
     let settings = Settings::load(env.clone(), current_dir()?, Layer::default(), output)?;
     let did = if is_new { "added to" } else { "replaced in" };
     let (name, path) = (&args.name, file.path().display());
@@ -220,7 +220,7 @@ fn test(names: &[String], is_json: bool, accept: bool, env: Env, output: &Output
     settings.mcp.servers.retain(is_meant);
     let asynchronous = executor::of_this_thread()?;
     let reports = asynchronous.block_on(async {
-        // What has changed is shown here, and asked about below.
+        // Changes are shown here, and asked about below.
         let servers = runtime.servers_to_test(&settings)?;
         let mut reports = Vec::new();
         if let Some(servers) = &servers {
@@ -250,11 +250,11 @@ fn test(names: &[String], is_json: bool, accept: bool, env: Env, output: &Output
     })
 }
 
-/// Shows what has changed of a server's tools, and asks whether that is accepted.
+/// Shows the changes of a server's tools, and asks the user to accept them.
 fn review(report: &ServerReport, servers: &Servers, accept: bool, is_json: bool, output: &Output) {
     for (tool, diff) in &report.changed {
         let head = format!(
-            "the tool `{}` of the server `{}` is not what it was when it was accepted:",
+            "the tool `{}` of the server `{}` changed since it was accepted:",
             shown::line(tool),
             report.name
         );

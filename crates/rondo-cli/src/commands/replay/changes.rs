@@ -6,7 +6,7 @@ use rondo_core::replay::Changes;
 use rondo_runtime::replay::profile_changes;
 use rondo_runtime::settings::Settings;
 
-/// Returns what the arguments change of what was recorded.
+/// Returns the changes of the recorded turn that the arguments ask for.
 ///
 /// # Errors
 /// When there is no such profile, or its tools cannot be built.

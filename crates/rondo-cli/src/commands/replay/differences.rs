@@ -8,7 +8,7 @@ use similar::TextDiff;
 /// Lines of a diff around each change.
 const CONTEXT_LINES: usize = 3;
 
-/// Says what differs, in a line.
+/// Describes a difference in a line.
 pub(in crate::commands) fn line(difference: &Difference) -> String {
     match difference {
         Difference::Request(request) => request_line(request),
@@ -16,15 +16,18 @@ pub(in crate::commands) fn line(difference: &Difference) -> String {
             format!("call {call_id}: `{tool}` has other arguments")
         }
         Difference::Unused { record, kind } => {
-            format!("record {record}: {kind} that is not asked for any more")
+            format!("record {record}: {kind} that is no longer requested")
         }
         Difference::Ending { recorded, now } => match now {
             None => format!(
-                "the turn would go on past its records, which end with `{}`",
+                "the turn would continue past its records, which end with `{}`",
                 recorded.stop_reason
             ),
             Some(now) if now.stop_reason == recorded.stop_reason => {
-                format!("the turn ends with another answer (`{}`)", now.stop_reason)
+                format!(
+                    "the turn ends with a different answer (`{}`)",
+                    now.stop_reason
+                )
             }
             Some(now) => format!(
                 "the turn ends with `{}`, not with `{}`",
@@ -49,7 +52,7 @@ fn request_line(request: &RequestDifference) -> String {
     )
 }
 
-/// Shows what differs in full.
+/// Describes a difference in full.
 pub(super) fn full(difference: &Difference) -> String {
     match difference {
         Difference::Request(request) => request.parts.iter().map(part_diff).collect(),
@@ -73,7 +76,7 @@ fn ending_text(ending: &ReplayedEnd) -> String {
 fn part_diff(part: &PartDifference) -> String {
     let diff = match (&part.recorded, &part.now) {
         (None, Some(now)) => format!(
-            "(the recorded text cannot be made again; this is what it is now)\n{}\n",
+            "(the recorded text cannot be rebuilt; this is the current text)\n{}\n",
             now.trim_end()
         ),
         (recorded, now) => diff(
@@ -91,7 +94,7 @@ fn diff(recorded: &str, now: &str) -> String {
     unified.context_radius(CONTEXT_LINES).to_string()
 }
 
-/// Says what became of a call that was run again, in a line and with its diff.
+/// Describes the result of a call that was run again, in a line and with its diff.
 pub(super) fn rerun(call: &Rerun) -> String {
     let head = format!("call {} {} {}", call.call_id, call.tool, call.arguments);
     match &call.now {

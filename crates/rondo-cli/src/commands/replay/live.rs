@@ -33,7 +33,7 @@ impl Live {
         })
     }
 
-    /// Runs the recorded calls of a turn again, where they only read.
+    /// Runs the recorded calls of a turn again, if they only read.
     pub(super) fn rerun(&self, records: &[Record]) -> Vec<Rerun> {
         self.runtime.block_on(self.tools.rerun(records))
     }

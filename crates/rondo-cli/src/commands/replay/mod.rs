@@ -40,7 +40,7 @@ pub(super) fn run(args: &ReplayArgs, env: Env, output: &Output) -> Result<Exit> 
         return report_script(&script, args, output);
     }
     if changed.is_some() {
-        let message = format_args!("session `{}` is none of a script", recorded.session);
+        let message = format_args!("session `{}` does not belong to a script", recorded.session);
         return Err(CliError::new(Exit::Usage, message).hint("leave out `--script`"));
     }
     let changes = changes(&args.changes, &settings)?;
@@ -59,7 +59,7 @@ pub(super) fn run(args: &ReplayArgs, env: Env, output: &Output) -> Result<Exit> 
         reruns.iter().flatten().try_for_each(|it| report.rerun(it))
     })?;
     if is_torn {
-        output.note("the last line of the file was cut short and is left out");
+        output.note("the last line of the file was cut short and was skipped");
     }
     let differs = report.end()?;
     Ok(match args.strict && differs {
@@ -68,7 +68,7 @@ pub(super) fn run(args: &ReplayArgs, env: Env, output: &Output) -> Result<Exit> 
     })
 }
 
-/// Says what came of a script. Its conversations are sessions of their own.
+/// Describes the end of a script. Its conversations are sessions of their own.
 fn report_script(script: &ReplayedScript, args: &ReplayArgs, output: &Output) -> Result<Exit> {
     let differs = !script.differences.is_empty();
     if args.json || args.output_format != OutputFormat::Text {
@@ -126,7 +126,7 @@ pub(super) fn play(
     }
 }
 
-/// Returns how the process of a turn ends by the outcome of now; by the outcome alone, where nothing else
+/// Returns how the process of a turn ends by the current outcome; by the outcome alone, if nothing else
 /// is recorded.
 fn exit_now(turn: &ReplayedTurn) -> Option<Exit> {
     let circumstances = turn.process.as_ref().map(Circumstances::recorded);

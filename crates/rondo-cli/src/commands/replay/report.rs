@@ -1,4 +1,4 @@
-//! What `rondo replay` prints.
+//! Output of `rondo replay`.
 
 use super::differences::{data, full, line, rerun};
 use super::exit_now;
@@ -16,7 +16,7 @@ use std::fmt::Write as _;
 /// Differences of a turn that are named; the rest is counted.
 const NAMED_MAX: usize = 10;
 
-/// What a replay tells, gathered turn by turn. Events and calls that were run again go out at once.
+/// Report of a replay, gathered turn by turn. Events and calls that were run again go out at once.
 pub(super) struct Report {
     session: SessionId,
     format: OutputFormat,
@@ -25,7 +25,7 @@ pub(super) struct Report {
     turns: usize,
     requests: usize,
     differs: bool,
-    /// Whether a difference was shown in full; nothing is shown after it.
+    /// Set once a difference was shown in full; nothing is shown after it.
     is_full: bool,
     /// The report of the turns and of the calls that were run again.
     lines: [String; 2],
@@ -93,7 +93,7 @@ impl Report {
         }
     }
 
-    /// What `rondo ask` and `rondo resume` printed, with the deltas joined.
+    /// Events that `rondo ask` and `rondo resume` printed, with the deltas joined.
     fn events(&self, turn: &ReplayedTurn) -> Result<()> {
         let mut text = String::new();
         for event in turn.streams.iter().flatten() {
@@ -124,7 +124,7 @@ impl Report {
         Ok(())
     }
 
-    /// Tells what is left, and returns whether anything is not as it was recorded.
+    /// Reports the remaining differences, and returns whether anything differs from the records.
     ///
     /// # Errors
     /// When standard output has no reader.
@@ -197,7 +197,7 @@ fn denied(turn: &ReplayedTurn) -> Vec<DeniedCall> {
     denied.collect()
 }
 
-/// Returns the turn's last event, where it ended.
+/// Returns the turn's last event, if it ended.
 fn result(turn: &ReplayedTurn) -> Option<Value> {
     let last = turn.streams.last()?.last()?;
     matches!(last.body, EventBody::Result(_)).then(|| printed(last, turn))

@@ -18,7 +18,6 @@ pub(in crate::commands) const EXTENSION: &str = "jsonl";
 
 /// A recorded session, from the journal or from a file. It is read turn by turn.
 pub(in crate::commands) struct Recorded {
-    /// Its id.
     pub(in crate::commands) session: SessionId,
     source: RecordSource,
 }
@@ -42,7 +41,7 @@ impl Recorded {
         })
     }
 
-    /// Returns the records of the script that the session is of; empty where it is of none.
+    /// Returns the records of the session's script; empty if it has none.
     ///
     /// # Errors
     /// When a record is damaged or cannot be read.

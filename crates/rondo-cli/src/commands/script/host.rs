@@ -22,7 +22,7 @@ pub(super) struct Host {
 }
 
 impl Host {
-    /// Takes what questions are answered by.
+    /// Creates the host; `approver` answers questions.
     pub(super) fn new(output: Output, approver: Arc<dyn Approver>) -> Self {
         Self { output, approver }
     }
@@ -32,7 +32,7 @@ impl Host {
 impl ScriptHost for Host {
     fn stdout(&self, bytes: &[u8]) -> io::Result<()> {
         if self.output.stdout_terminal {
-            // Much of what scripts print is of models.
+            // Much of a script's output comes from models.
             return self.output.stdout(&String::from_utf8_lossy(bytes));
         }
         let mut stdout = io::stdout().lock();
@@ -103,7 +103,7 @@ fn read(what: StdinRead, bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
     Ok(Some(bytes))
 }
 
-/// Asks until the answer is one of the choices, where there are some.
+/// Asks until the answer is one of the choices, if there are some.
 fn ask(question: &UserQuestion, output: &Output) -> Result<String, String> {
     let choices = match question.choices.is_empty() {
         true => String::new(),

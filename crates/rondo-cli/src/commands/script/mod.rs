@@ -73,10 +73,10 @@ fn start(args: RunArgs, env: Env, color: Option<ColorChoice>, early: Output) -> 
     if args.turn.continue_latest || args.turn.session.is_some() {
         let message = "a script has no session to continue";
         return Err(CliError::new(Exit::Usage, message)
-            .hint("`--resume` goes on with a script that was cut off"));
+            .hint("`--resume` continues a script that was cut off"));
     }
     let Some((name, arguments)) = args.script.split_first() else {
-        return Err(CliError::new(Exit::Usage, "no script is named"));
+        return Err(CliError::new(Exit::Usage, "no script given"));
     };
     let (name, arguments) = (name.clone(), arguments.to_vec());
     if args.new {
@@ -117,7 +117,7 @@ fn start(args: RunArgs, env: Env, color: Option<ColorChoice>, early: Output) -> 
 /// A script that is about to run.
 struct Job {
     script: Script,
-    /// The session that it goes on with.
+    /// The session that it continues with.
     resume: Option<String>,
     runtime: Runtime,
     settings: Settings,
@@ -177,7 +177,7 @@ fn told(ended: ScriptEnd, name: &str, stopping: &Stopping, output: &Output) -> R
     let resume = ended
         .session
         .as_ref()
-        .map(|session| format!("`rondo run --resume={session} {name}` goes on from there"));
+        .map(|session| format!("`rondo run --resume={session} {name}` continues from there"));
     let error = match ended.result {
         Ok(code) => return Ok(ScriptExit::Own(code)),
         Err(error) => error,
@@ -198,8 +198,9 @@ fn told(ended: ScriptEnd, name: &str, stopping: &Stopping, output: &Output) -> R
             }
         }
         ScriptError::Diverged(_) | ScriptError::RecordsEnd(_) => {
-            CliError::new(Exit::Differs, message)
-                .hint("run it anew without `--resume`, or with the script that it was")
+            CliError::new(Exit::Differs, message).hint(
+                "run it again without `--resume`, or restore the recorded version of the script",
+            )
         }
         ScriptError::Stopped => {
             let exit = stopping.stop().map_or(Exit::Interrupted, Exit::of_stop);
@@ -226,7 +227,7 @@ fn note_changes(script: &Script, records: &[RecordBody], output: &Output) {
         && run.source != script.source
     {
         output.note(&format!(
-            "`{}` is not what it was when its session began; each call is compared with the records",
+            "`{}` changed since its session began; each call is compared with the records",
             script.name
         ));
     }
@@ -235,7 +236,7 @@ fn note_changes(script: &Script, records: &[RecordBody], output: &Output) {
 /// Reads a script.
 ///
 /// # Errors
-/// When it cannot be read, or is no text.
+/// When it cannot be read, or is not text.
 fn read(name: &str, arguments: Vec<String>) -> Result<Script> {
     let failed = |err: std::io::Error| {
         let context = format!("failed to read the script `{name}`");

@@ -21,7 +21,7 @@ pub(super) fn looked_at(script: &Script, output: &Output) -> Result<Exit> {
     let mistakes = check(&script.name, &script.source);
     let mut text = String::new();
     for mistake in &mistakes {
-        // What is no Lua has its line already.
+        // The message of a syntax error has its line already.
         let _ = match mistake.line {
             0 => writeln!(text, "{}", mistake.message),
             line => writeln!(text, "{}:{line}: {}", script.name, mistake.message),
@@ -47,7 +47,7 @@ pub(super) fn begun(name: &str, output: &Output) -> Result<Exit> {
         write_new(&beside, ANNOTATIONS, 0o666)?;
     }
     output.note(&format!(
-        "`{name}` is a script to start from: `rondo run {name}` runs it; `{}` tells editors about its functions",
+        "wrote a script to start from: `rondo run {name}` runs it; `{}` has the type definitions for editors",
         beside.display()
     ));
     Ok(Exit::Answer)

@@ -9,7 +9,7 @@ use rondo_runtime::{Layer, NoNotices, Runtime};
 use rondo_script::{ReplayedScript, Script, replay_records};
 use std::sync::Arc;
 
-/// Reads the script that is to run in place of recorded ones, if one is named.
+/// Reads the script that runs in place of recorded ones, if one is named.
 ///
 /// # Errors
 /// When it cannot be read.
@@ -18,7 +18,7 @@ pub(in crate::commands) fn changed_script(changes: &ChangeArgs) -> Result<Option
     changes.script.as_ref().map(read).transpose()
 }
 
-/// Runs a recorded script again, or a changed one in its place; `None` where the records are of none.
+/// Runs a recorded script again, or a changed one in its place; `None` if the records have no script.
 ///
 /// # Errors
 /// When no task can be run.

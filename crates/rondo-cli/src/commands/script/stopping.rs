@@ -1,4 +1,4 @@
-//! What stops a script: signals, which are watched by a thread of their own, since a script may keep the one that it
+//! Ways to stop a script: signals, which are watched by a thread of their own, since a script may keep the one that it
 //! runs on.
 
 use crate::error::{CliError, Result};
@@ -57,7 +57,7 @@ impl Stopping {
         Ok(Self { cancel, stop })
     }
 
-    /// Returns what is cancelled by a signal.
+    /// Returns the token that a signal cancels.
     pub(super) fn token(&self) -> &CancellationToken {
         &self.cancel
     }

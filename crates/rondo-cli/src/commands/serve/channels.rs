@@ -13,7 +13,7 @@ use rondo_webhook::Webhook;
 use std::sync::Arc;
 
 /// Makes a channel of one kind, from its table in the configuration and the settings, whose environment has its secrets;
-/// none where the table turns it off.
+/// none if the table turns it off.
 type Make = fn(&toml::Table, &Settings) -> Result<Option<Arc<dyn Channel>>>;
 
 /// The kinds of channels.
@@ -60,9 +60,9 @@ pub(super) fn of(config: &HubConfig, settings: &Settings) -> Result<Vec<Arc<dyn 
         all.extend(api(&toml::Table::new(), settings)?);
     }
     if all.is_empty() {
-        let message = "no channel is configured, so nobody can reach the hub";
+        let message = "no channel is configured, so the hub cannot be reached";
         let error = CliError::new(Exit::Config, message);
-        return Err(error.hint("name one as `[hub.channels.NAME]` in your configuration file"));
+        return Err(error.hint("add one as `[hub.channels.NAME]` in your configuration file"));
     }
     Ok(all)
 }

@@ -1,5 +1,5 @@
-//! What `rondo serve --check` looks at beside what every start does: whether models can be asked, and whether people and
-//! timed work are on channels that the hub has.
+//! Checks of `rondo serve --check` beyond those of every start: keys of models, and users and scheduled jobs on
+//! channels that the hub has.
 
 use crate::error::{CliError, Result};
 use crate::exit::Exit;

@@ -20,7 +20,7 @@ use rondo_script::OwnInit;
 use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
-/// Notes go to the log: nobody watches the terminal of a gateway.
+/// Notes go to the log: the terminal of a gateway is not watched.
 struct Logged;
 
 impl Notices for Logged {
@@ -29,7 +29,7 @@ impl Notices for Logged {
     }
 }
 
-/// The owner's `init.lua`, which runs anew for each turn.
+/// The owner's `init.lua`, which runs again for each turn.
 struct OwnFile(OwnInit);
 
 impl TurnExtensions for OwnFile {
@@ -49,7 +49,7 @@ fn own_file(
     Ok(own.map(OwnFile))
 }
 
-/// Opens the hub. Without the owner's file, where there is one, no turn begins.
+/// Opens the hub. Without the owner's file, if there is one, no turn begins.
 fn open(
     runtime: Runtime,
     hub_config: &HubConfig,
@@ -82,7 +82,7 @@ pub(super) fn run(args: &ServeArgs, env: Env, output: &Output) -> Result<Exit> {
     if args.check {
         let names: Vec<&str> = channels.iter().map(|it| it.name()).collect();
         output.note(&format!(
-            "the configuration is sound; channels: {}",
+            "the configuration is valid; channels: {}",
             names.join(", ")
         ));
         return Ok(Exit::Answer);
@@ -94,7 +94,7 @@ pub(super) fn run(args: &ServeArgs, env: Env, output: &Output) -> Result<Exit> {
         let hub = open(runtime, &hub_config, channels, own_file)?;
         let stop = CancellationToken::new();
         let mut signals = Signals::listen();
-        output.note("the hub is open; Ctrl-C stops it");
+        output.note("the hub is running; Ctrl-C stops it");
         let running = hub.run(stop.clone());
         tokio::pin!(running);
         let stopped = tokio::select! {
@@ -104,11 +104,11 @@ pub(super) fn run(args: &ServeArgs, env: Env, output: &Output) -> Result<Exit> {
         stop.cancel();
         tokio::select! {
             ended = &mut running => ended.map(|()| Some(stopped)),
-            // Whoever asks again does not want to wait; nothing is lost.
+            // A second request means that the user does not want to wait; nothing is lost.
             _ = signals.next() => Ok(Some(stopped)),
         }
     })?;
-    // Turns that stand still before they ask a model go on in the next process.
+    // Turns that stand still before they ask a model continue in the next process.
     threads.shutdown_background();
     Ok(match ended {
         // A service manager asked, and everything is in order.

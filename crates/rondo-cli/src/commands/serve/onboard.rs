@@ -50,17 +50,17 @@ pub(in crate::commands) fn run(args: &OnboardArgs, env: &Env, output: &Output) -
     let settings = Settings::load(env.clone(), "/".into(), Layer::default(), output)?;
     let hub_config = HubConfig::of(&settings)?;
     if hub_config.channels.is_empty() {
-        output.note("no channel is set up yet: `rondo onboard` at a terminal asks for one, `--channel` names it");
+        output.note(
+            "no channel is set up yet: run `rondo onboard` at a terminal, or pass `--channel`",
+        );
         return Ok(Exit::Answer);
     }
     if hub_config.users.is_empty() {
-        output.note(
-            "the hub has no owner yet, so nobody is answered: name them with `--owner NAME=ID`",
-        );
+        output.note("the hub has no owner yet and answers no one: add one with `--owner NAME=ID`");
     }
     let channels = channels::of(&hub_config, &settings)?;
     if args.no_wait {
-        output.note("all is set up: `rondo serve` starts the gateway");
+        output.note("setup is complete: `rondo serve` starts the gateway");
         return Ok(Exit::Answer);
     }
     let flags = config::flags(Layer::default(), &settings);
@@ -81,7 +81,7 @@ pub(in crate::commands) fn run(args: &OnboardArgs, env: &Env, output: &Output) -
     Ok(Exit::Answer)
 }
 
-/// Runs the hub until it has received and answered a message. Returns `false` where it was told to stop before.
+/// Runs the hub until it has received and answered a message. Returns `false` if it was told to stop before.
 async fn first_answer(hub: &Hub) -> Result<bool> {
     let stop = CancellationToken::new();
     let running = hub.run(stop.clone());
@@ -121,8 +121,8 @@ fn in_words(workspace: &WrittenWorkspace) -> String {
     text
 }
 
-/// Takes the model, the channel and the owner from the flags, or asks for what is missing. What is typed and cannot be used
-/// is asked for again; what a flag has ends the command. A configuration that cannot be used is not left behind.
+/// Takes the model, the channel and the owner from the flags, or asks for the missing ones. An unusable typed value
+/// is asked for again; an unusable flag ends the command. A configuration that cannot be used is not left behind.
 fn configure(args: &OnboardArgs, settings: &Settings, output: &Output) -> Result<()> {
     let config = HubConfig::of(settings)?;
     let mut file = UserFile::read(&settings.paths)?;
@@ -176,7 +176,7 @@ fn until_good<T>(
             }
         }
     }
-    let message = format!("{TRIES_MAX} answers could not be used");
+    let message = format!("no valid answer in {TRIES_MAX} attempts");
     Err(CliError::new(Exit::Usage, message))
 }
 
@@ -232,7 +232,7 @@ fn with_token(
     }
     let path = settings.paths.config.join(format!("{channel}-token"));
     let question =
-        format!("Token of the bot on {channel} (not shown; empty if a variable has it): ");
+        format!("Token of the bot on {channel} (not shown; leave empty if it is in a variable): ");
     let typed = hidden(|| {
         until_good(None, &question, output, |token| {
             let failed = |err| {
@@ -315,7 +315,7 @@ fn owner(
         let parts = parts.filter(|(name, id)| !name.is_empty() && !id.is_empty());
         let (name, id) = parts.ok_or_else(|| {
             let error = CliError::new(Exit::Usage, format!("`{owner}` is not NAME=ID"));
-            error.hint("such as `--owner ann=4711`, with the id that the channel has for them")
+            error.hint("for example `--owner ann=4711`, with the owner's id on the channel")
         })?;
         return Ok(Some((name.to_owned(), id.to_owned())));
     }
@@ -332,7 +332,7 @@ fn owner(
     Ok(Some((name.unwrap_or_else(|| "owner".to_owned()), id)))
 }
 
-/// Puts a question at the terminal; `None` where nothing is typed, or there is nobody to ask.
+/// Puts a question at the terminal; `None` if nothing is typed, or there is no user to ask.
 fn asked(question: &str) -> Result<Option<String>> {
     if !has_person() {
         return Ok(None);

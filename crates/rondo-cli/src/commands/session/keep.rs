@@ -61,8 +61,9 @@ fn give_back(store: &Store, output: &Output) -> Result<()> {
 
 fn confirmed(infos: &[SessionInfo], output: &Output) -> Result<bool> {
     if !isatty(io::stdin()) {
-        let message = "there is no terminal to ask on whether the sessions may go";
-        return Err(CliError::new(Exit::ApprovalNeeded, message).hint("say so with `--yes`"));
+        let message = "cannot ask for confirmation without a terminal";
+        return Err(CliError::new(Exit::ApprovalNeeded, message)
+            .hint("pass `--yes` to remove without asking"));
     }
     for info in infos {
         output.stderr(&format!(
@@ -71,7 +72,7 @@ fn confirmed(infos: &[SessionInfo], output: &Output) -> Result<bool> {
             cell(&info.title)
         ));
     }
-    output.stderr("Remove for good? [y/N] ");
+    output.stderr("Remove permanently? [y/N] ");
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer);
     Ok(read.is_ok() && matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -131,7 +132,7 @@ pub(super) fn prune(
     Ok(text)
 }
 
-/// Says what a check found.
+/// Describes the result of a check.
 pub(super) fn verdict(report: &Report) -> String {
     let mut text = format!("{}: {} sound records", report.session, report.sound);
     if let Some(defect) = &report.defect {

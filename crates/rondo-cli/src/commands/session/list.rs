@@ -11,7 +11,7 @@ use serde_json::json;
 use std::fmt::Write as _;
 use textwrap::core::display_width;
 
-/// Columns that a title and a directory have at least; where there are fewer, directories are left out.
+/// Columns that a title and a directory have at least; if there are fewer, directories are left out.
 const PART_COLUMNS_MIN: usize = 10;
 /// Columns of a directory at most; its end says more than its beginning.
 const DIRECTORY_COLUMNS_MAX: usize = 30;
@@ -73,7 +73,7 @@ fn lines(
     text
 }
 
-/// Returns how wide directories are shown, beside titles that share `left` with them; `None` where that is
+/// Returns how wide directories are shown, beside titles that share `left` with them; `None` if that is
 /// too little for both.
 fn directory_columns(rows: &[Row], left: Option<usize>) -> Option<usize> {
     let widest = |of: fn(&Row) -> &str| rows.iter().map(|it| display_width(of(it))).max();
@@ -118,7 +118,7 @@ pub(super) fn json(store: &Store, sessions: &[SessionInfo]) -> String {
 
 /// A session's line before it is laid out.
 struct Row {
-    /// What stands below each of [`HEADS`].
+    /// Cells below each of [`HEADS`].
     cells: [String; HEADS.len()],
     directory: String,
     title: String,
@@ -149,7 +149,7 @@ fn state(state: SessionState) -> &'static str {
     }
 }
 
-/// Returns what became of a turn, in a word or two.
+/// Returns the state of a turn, in a word or two.
 fn outcome(end: StopReason) -> &'static str {
     match end {
         StopReason::Complete => "answered",
@@ -169,7 +169,7 @@ fn ago(seconds: u64) -> String {
     format!("{} ago", rough(seconds))
 }
 
-/// Returns the end of a directory where the whole is wider than that.
+/// Returns the end of a directory if the whole is wider than that.
 fn tail_of(directory: &str, columns: usize) -> String {
     if display_width(directory) <= columns {
         return directory.to_owned();

@@ -28,9 +28,9 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
         && args.older_than.is_none()
         && args.keep_bytes.is_none()
     {
-        let message = "nothing says what to remove: give --older-than, --keep-bytes or both";
+        let message = "no criterion given: pass --older-than, --keep-bytes or both";
         return Err(CliError::new(Exit::Usage, message).hint(
-            "`rondo session prune --older-than 30d --dry-run` says which, and removes none",
+            "`rondo session prune --older-than 30d --dry-run` lists the sessions without removing them",
         ));
     }
     let settings = Settings::load(env, current_dir()?, Layer::default(), output)?;
@@ -80,12 +80,12 @@ fn open_to_repair(settings: &Settings, output: &Output) -> Result<Store, SetupEr
         return Ok(store);
     };
     output.note(&format!(
-        "the journal was malformed: what can be read of it is in a new file, and the old one is `{}`",
+        "the journal was damaged: its readable part was saved in a new file; the old file is `{}`",
         kept.display()
     ));
     for session in renamed {
         output.note(&format!(
-            "the name of a session could not be read: it is `{session}` now"
+            "the name of a session was unreadable: it is now `{session}`"
         ));
     }
     Ok(store)

@@ -31,7 +31,7 @@ pub(super) fn export(store: &Store, session: &str, file: Option<&Path>) -> Resul
     Ok(String::new())
 }
 
-/// What was said is the user's alone.
+/// Exported messages are private to the user.
 fn created(path: &Path) -> Result<File> {
     OpenOptions::new()
         .create(true)
@@ -45,7 +45,7 @@ fn created(path: &Path) -> Result<File> {
 /// Reads a session from a file or from standard input, and returns its id as a line.
 ///
 /// # Errors
-/// When it is no exported session, or there is one of that id already.
+/// When it is not an exported session, or there is one of that id already.
 pub(super) fn import(
     store: &Store,
     file: Option<&Path>,
@@ -63,30 +63,30 @@ pub(super) fn import(
     let count = imported.records;
     match imported.announced {
         Some(announced) if imported.torn => output.note(&format!(
-            "the file was cut short: {count} of {announced} records are there"
+            "the file was cut short: it has {count} of {announced} records"
         )),
         None if imported.torn => output.note(&format!(
-            "the last line was cut short and is left out; {count} records are there"
+            "the last line was cut short and was skipped; {count} records were read"
         )),
         None => output.note(&format!(
-            "an older version wrote the file, which does not say how many records it should have; {count} are there"
+            "an older version wrote the file, which does not say how many records it should have; it has {count}"
         )),
         Some(_) => {}
     }
-    // What the file says is no reason to work anywhere: only where the user stands already.
+    // The directory in the file is no reason to work there: only where the user is already.
     let here = directory_name(&current_dir()?);
     if imported.directory == here {
         store.set_directory(&imported.session, &here)?;
     } else if !imported.directory.is_empty() {
         output.note(&format!(
-            "it worked in `{}` where it was recorded; here it works where it is gone on with",
+            "it was recorded in `{}`; here it uses the directory in which you continue it",
             sanitize::cell(&imported.directory)
         ));
     }
     Ok(format!("{}\n", imported.session))
 }
 
-/// Takes the id that an imported session is to have: one that other commands can be given.
+/// Takes the id of an imported session: one that other commands can be given.
 fn named(id: &str) -> Result<SessionId> {
     SessionId::parse(id).map_err(|bad| {
         let message = format!("{id:?} cannot be a session's id: {bad}");

@@ -23,10 +23,10 @@ const EXTENSION: &str = "jsonl";
 /// Files of one run; more are most likely not what was meant.
 const FILES_MAX: usize = 10_000;
 
-/// What is replayed otherwise than it was recorded.
+/// Changes for all replays.
 struct AllChanges {
     of_turns: Changes,
-    /// What runs in place of each recorded script.
+    /// Script in place of each recorded one.
     script: Option<Script>,
 }
 
@@ -133,14 +133,14 @@ impl Case {
     }
 }
 
-/// What the turns of a session came to.
+/// Counts over the turns of a session.
 #[derive(Default)]
 struct Tally {
     turns: usize,
     requests: usize,
     changed: usize,
     differences: Vec<String>,
-    /// Calls, where it is of a script.
+    /// Calls, if it is a script's.
     calls: Option<usize>,
 }
 

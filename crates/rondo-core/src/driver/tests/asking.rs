@@ -1,4 +1,4 @@
-//! Tests: what a running call can say, ask and use.
+//! Tests: messages, questions and usage of a running call.
 
 use super::fakes::{Bench, NobodyThere, answer, calls};
 use crate::ports::{
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 type Work = dyn Fn(ToolInvocation) -> BoxFuture<'static, String> + Send + Sync;
 
-/// Returns what its work says.
+/// Returns the outcome of its work.
 struct Does {
     work: Box<Work>,
     timeout: Option<Duration>,
@@ -213,7 +213,7 @@ async fn a_question_of_a_running_call_never_parks_and_takes_only_its_kind_of_ans
     let denied = AnswerValue::Deny {
         reason: "no".to_owned(),
     };
-    let waits = r#"Err(Denied { reason: "nobody can answer while the call runs" })"#;
+    let waits = r#"Err(Denied { reason: "the question cannot be answered while the call runs" })"#;
     for (reply, expected) in [
         (Some(AnswerValue::Approve), "Ok(())"),
         (Some(denied), r#"Err(Denied { reason: "no" })"#),

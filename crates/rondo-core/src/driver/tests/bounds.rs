@@ -84,7 +84,7 @@ async fn a_stalled_stream_ends_at_the_idle_timeout_and_is_retried_only_before_ou
     )));
 }
 
-/// Providers name a response at once and think afterwards: that is no beginning of an answer.
+/// Providers name a response at once and think afterwards: that is not a beginning of an answer.
 #[tokio::test(start_paused = true)]
 async fn a_response_that_is_only_named_is_still_waited_for_and_told_with_its_step() {
     let named = || {

@@ -1,4 +1,4 @@
-//! Budgets that turns share: what is reserved and settled, and what becomes of a turn when they are spent.
+//! Budgets that turns share: reservations, settlements, and turns whose budget is spent.
 
 use super::fakes::{Beat, Bench, Ran, Seen, answer, calls, check_replayed, watch};
 use super::journal::kinds;

@@ -1,4 +1,4 @@
-//! Calls that start a session of their own: its questions park the turn, and its answers carry on both.
+//! Calls that start a session of their own: its questions park the turn, and its answers continue both.
 
 use super::fakes::{Act, AllowAll, AskAlways, Beat, Bench, answer, calls};
 use super::journal::kinds;
@@ -20,14 +20,14 @@ use std::time::Duration;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-/// What outlives a process: both journals, what was answered, and what the child did.
+/// State that outlives a process: both journals, answers, and effects of the child.
 #[derive(Default)]
 struct World {
     parent: Arc<MemoryJournal>,
     child: Arc<MemoryJournal>,
     approved: Mutex<HashSet<String>>,
     effects: Mutex<usize>,
-    /// Whether the parent's tool can say what becomes of its calls.
+    /// Set if the parent's tool can reconcile its calls.
     is_uncheckable: bool,
 }
 
@@ -90,7 +90,7 @@ impl Approver for Desk {
     }
 }
 
-/// What the child does.
+/// Tool of the child.
 struct Put(Arc<World>);
 
 #[async_trait]
@@ -156,7 +156,7 @@ impl Tool for Delegate {
     }
 }
 
-/// A turn that goes on from what its journal holds.
+/// A turn that continues from what its journal holds.
 fn bench(process: &Arc<Process>, journal: &Arc<MemoryJournal>, script: Vec<Vec<Beat>>) -> Bench {
     let records = journal.records();
     let is_reply = |it: &&Record| matches!(it.body, RecordBody::ModelReplied { .. });

@@ -1,4 +1,4 @@
-//! What a turn that goes on does at the edges: time, cancels, questions, tools that say nothing.
+//! Edge cases of a resumed turn: time, cancels, questions, tools that do not answer.
 
 use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls, observe, watch};
 use crate::driver::{TurnEnd, control, resume_turn};
@@ -66,7 +66,7 @@ fn is_started(body: &RecordBody) -> bool {
     matches!(body, RecordBody::ToolStarted { .. })
 }
 
-/// Returns what is recorded of a turn that is cut off in its call.
+/// Returns the records of a turn that is cut off in its call.
 async fn cut_off(recovery: Recovery) -> Vec<Record> {
     let bench = bench(recovery);
     let records = Arc::clone(&bench.records);
@@ -327,7 +327,7 @@ impl Gate for DenyAll {
     }
 }
 
-/// Goes on with a turn whose calls its records let run, under another gate; returns what became of the
+/// Continues a turn whose calls its records let run, under another gate; returns the outcome of the
 /// calls, and whether one of them ran.
 async fn under_another_gate(
     is_last: impl Fn(&RecordBody) -> bool,

@@ -20,10 +20,10 @@ use serde_json::json;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What is outside of all processes: how many calls ran, and what a server offers by then.
+/// State outside of all processes: the number of calls that ran, and the tools that a server offers by then.
 struct World {
     ran: AtomicU64,
-    /// What is offered after so many calls; the last goes on.
+    /// Offered tools after so many calls; the last entry stays.
     offers: Vec<Vec<&'static str>>,
 }
 
@@ -144,7 +144,7 @@ struct Seen {
     offered: Vec<Vec<String>>,
 }
 
-/// Runs a turn, or goes on with one from its records, in a process of its own.
+/// Runs a turn, or continues with one from its records, in a process of its own.
 async fn process(world: &Arc<World>, results: usize, before: &[Record], offset: u64) -> Seen {
     let mut bench = Bench::new("default", vec![]);
     bench.profile.limits.max_tool_calls = None;

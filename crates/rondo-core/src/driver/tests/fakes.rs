@@ -43,7 +43,7 @@ pub(super) enum Beat {
 pub(super) struct ScriptedModel {
     pub(super) name: &'static str,
     pub(super) script: Mutex<VecDeque<Vec<Beat>>>,
-    /// What is said when the script is over.
+    /// Reply when the script is over.
     pub(super) last: Vec<Beat>,
     pub(super) requests: Mutex<Vec<Arc<ModelRequest>>>,
     pub(super) journal: Arc<MemoryJournal>,
@@ -127,7 +127,7 @@ impl Model for ScriptedModel {
     }
 }
 
-/// What a fake tool does when called.
+/// Behavior of a fake tool.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Act {
     Return,
@@ -328,7 +328,7 @@ impl Bench {
         (ran, model)
     }
 
-    /// Goes on with a turn from its records.
+    /// Continues a turn from its records.
     pub(super) async fn resume(self, records: Vec<Record>) -> Ran {
         let fence = Fence {
             session: SessionId::new("s"),
@@ -467,7 +467,7 @@ pub(super) async fn observe<F: Future<Output = TurnEnd>>(
     }
 }
 
-/// How a turn ended, and what was told of it.
+/// How a turn ended, with its events.
 pub(super) struct Seen {
     pub(super) end: TurnEnd,
     pub(super) events: Vec<TurnEvent>,

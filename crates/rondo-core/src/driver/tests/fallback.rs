@@ -1,4 +1,4 @@
-//! Tests: going on with the next model, and what is recorded and told of it.
+//! Tests: continuing with the next model, with its records and events.
 
 use super::fakes::{Beat, Bench, Ran, answer, calls, text};
 use crate::ports::{Record, RecordBody};

@@ -1,4 +1,4 @@
-//! What a turn begins with that follows one that was cut off and not carried on.
+//! Beginning of a turn that follows one that was cut off and not resumed.
 
 use super::fakes::{AskAlways, Bench, answer, calls, observe};
 use crate::driver::{control, run_turn};
@@ -65,7 +65,7 @@ async fn then_another(records: Vec<Record>) -> Vec<Record> {
     journal.records()
 }
 
-/// What is known of each call by its records alone.
+/// Error of each call, by its records alone.
 fn known(records: &[Record]) -> [Option<ToolErrorCode>; 3] {
     [0, 1, 2].map(|index| {
         let id = CallId::generated(1, 1, index);

@@ -1,4 +1,4 @@
-//! What an approval agrees to, what of it is remembered, and what the gate knows of text from outside.
+//! Terms of an approval, remembered grants, and text from outside at the gate.
 
 use super::fakes::{Act, AskAlways, Bench, Ran, answer, calls};
 use super::outputs::{committed, watched};
@@ -147,7 +147,7 @@ async fn a_yes_does_not_count_once_its_circumstances_have_changed() {
         let prompts = says.asked.lock().unwrap().clone();
         assert_eq!(prompts.len(), asked, "{changes}");
         assert_eq!(
-            prompts.iter().any(|it| it.contains("asked again")),
+            prompts.iter().any(|it| it.contains("Asked again")),
             changes > 0
         );
         let begun = records
@@ -215,7 +215,7 @@ fn an_answer_does_not_count_for_other_circumstances_or_offers() {
     assert_eq!(offered.offers, [grant("put")]);
 }
 
-/// Notes of each call whether the gate was told of text from outside.
+/// Notes of each call whether the gate knew of text from outside.
 #[derive(Default)]
 struct Told(Mutex<Vec<bool>>);
 

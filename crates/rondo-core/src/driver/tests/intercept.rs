@@ -1,4 +1,4 @@
-//! Interceptors: what they deny, change, add and stop, and what becomes of those that fail.
+//! Interceptors: what they deny, change, add and stop, and the treatment of those that fail.
 
 use super::fakes::{AskAlways, Bench, Ran, answer, calls};
 use super::journal::kinds;
@@ -158,7 +158,7 @@ async fn ran(bench: Bench) -> (Ran, Vec<Record>) {
     (ran, records)
 }
 
-/// What the model reads of the only call.
+/// Result of the only call, as the model reads it.
 fn result(ran: &Ran) -> (Option<ToolErrorCode>, String) {
     let mut results = ran.outcome.transcript.iter().flat_map(|it| it.results());
     let result = results.next().unwrap();

@@ -1,4 +1,4 @@
-//! Tests: what is recorded, in what order, and what a failing journal stops.
+//! Tests: the records and their order, and the work that a failing journal stops.
 
 use super::fakes::{Bench, answer, calls};
 use crate::ports::{

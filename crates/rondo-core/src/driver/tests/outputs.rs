@@ -1,4 +1,4 @@
-//! Tests: what a call's output says besides its value.
+//! Tests: the parts of a call's output besides its value.
 
 use super::fakes::{Bench, answer, calls};
 use super::journal::kinds;

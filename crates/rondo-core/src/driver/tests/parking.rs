@@ -1,4 +1,4 @@
-//! Turns whose questions are answered later: what is parked, what is not, and how it goes on.
+//! Turns whose questions are answered later: what is parked, what is not, and how it continues.
 
 use super::fakes::{
     AllowAll, AskAlways, Bench, ScriptedModel, Seen, answer, calls, check_replayed, observe, watch,
@@ -342,7 +342,7 @@ async fn a_parked_turn_that_cannot_be_driven_again_closes_its_calls_and_answers(
     let outcome = &ran.outcome;
     assert_eq!(outcome.stop_reason, StopReason::Error);
     assert!(
-        outcome.text.contains("cannot carry it on"),
+        outcome.text.contains("cannot resume it"),
         "{}",
         outcome.text
     );

@@ -321,12 +321,12 @@ async fn a_turn_that_would_go_on_past_its_records_has_no_ending() {
         panic!("{turn:?}")
     };
     assert!(turn.outcome.is_none());
-    // Where the end is not recorded either, it was cut off, and that is no difference.
+    // If the end is not recorded either, it was cut off, and that is not a difference.
     cut.pop();
     assert_eq!(again(&cut, &Changes::default()).turns[0].differences, []);
 }
 
-/// What was recorded of a request by a version that made others.
+/// Record of a request by a version that made others.
 #[tokio::test(start_paused = true)]
 async fn a_request_that_cannot_be_made_again_is_told_apart_by_its_digests() {
     let (_, records) = one_call().await;

@@ -1,4 +1,4 @@
-//! A turn is cut off at every point there is, goes on from its records, and ends as it would have.
+//! A turn is cut off at every point there is, continues from its records, and ends as it would have.
 
 use super::fakes::{AllowAll, AskAlways, Beat, ScriptedModel, answer, calls, lines};
 use crate::driver::{ResumeError, TurnEnd, TurnSetup, control, resume_turn, run_turn};
@@ -27,7 +27,7 @@ use std::sync::{Arc, Mutex};
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
-/// Where the process dies.
+/// Point at which the process dies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Death {
     Never,
@@ -38,17 +38,17 @@ enum Death {
     AfterEffect(usize),
 }
 
-/// What outlives a process: the journal, and the effects of its tools by key.
+/// State that outlives a process: the journal, and the effects of its tools by key.
 #[derive(Default)]
 struct World {
     records: Mutex<Vec<Record>>,
     effects: Mutex<HashMap<String, usize>>,
     requests: Mutex<usize>,
-    /// Whether every call is asked about, and answered by another process while the turn is parked.
+    /// Set if every call needs approval, and is answered by another process while the turn is parked.
     parks: bool,
-    /// What its requests are paid from.
+    /// Budget of its requests.
     budget: MemoryBudget,
-    /// Whether an interceptor changes every call, result and step.
+    /// Set if an interceptor changes every call, result and step.
     intercepts: bool,
     /// The hashes of the questions that were answered with yes.
     approved: Mutex<HashSet<String>>,
@@ -67,7 +67,7 @@ impl Approver for Desk {
     }
 }
 
-/// What one process knows.
+/// State of one process.
 struct Process {
     world: Arc<World>,
     death: Death,
@@ -328,11 +328,11 @@ fn setup(process: &Arc<Process>) -> TurnSetup {
     }
 }
 
-/// What a life left behind besides the world.
+/// Traces of a life besides the world.
 struct Life {
-    /// None where the process died.
+    /// None if the process died.
     end: Option<TurnEnd>,
-    /// What was told.
+    /// Events of the life.
     events: Vec<TurnEvent>,
     /// Points at which it could have died.
     points: usize,
@@ -393,7 +393,7 @@ fn is_over(world: &World) -> bool {
         .any(|it| matches!(it.body, RecordBody::Final { .. }))
 }
 
-/// What must be true of a world whose turn is over, however often its process died.
+/// Invariants of a world whose turn is over, however often its process died.
 fn check(world: &World, outcome: &Outcome, deaths: &[Death]) {
     assert_eq!(outcome.text, "done", "{deaths:?}");
     assert_eq!(outcome.stop_reason, StopReason::Complete, "{deaths:?}");

@@ -21,7 +21,7 @@ use tokio::time::sleep;
 
 const SEEDS: u64 = 600;
 
-/// What a seed has happen.
+/// Faults that a seed stands for.
 struct Faults(Dice);
 
 impl Faults {
@@ -113,7 +113,7 @@ fn waited(ran: &Ran) -> Duration {
     ANSWER * u32::try_from(asked).unwrap()
 }
 
-/// What a seed stands for.
+/// Scene that a seed stands for.
 struct Scene {
     bench: Bench,
     /// When the turn must be over that waits for no answer.
@@ -195,7 +195,7 @@ async fn faults_of_any_kind_end_in_time_with_a_result() {
     }
 }
 
-/// What the machine told: the driver tells the rest, of which there are no records.
+/// Events of the machine: the driver adds the rest, of which there are no records.
 fn decided(events: &[TurnEvent]) -> Vec<(TimeMs, EventBody)> {
     let all = events.iter().map(|event| (event.at, event.body.clone()));
     all.filter(|(_, body)| is_decided(body)).collect()
@@ -210,7 +210,7 @@ fn is_decided(body: &EventBody) -> bool {
             | EventBody::ReasoningDelta { .. }
             | EventBody::ToolOutputDelta { .. }
             | EventBody::RequestQueued
-            // Told again where a turn goes on that waits for an answer.
+            // Told again if a turn continues that waits for an answer.
             | EventBody::ApprovalRequested { .. }
             | EventBody::QuestionAsked { .. }
             | EventBody::QuestionAnswered { .. }
@@ -225,7 +225,7 @@ fn check_redriven(seed: u64, records: &[Record], ran: &Ran) {
     let again = again.unwrap_or_else(|error| panic!("SEED={seed}: {error}"));
     let was_resumed = |it: &Record| matches!(it.body, RecordBody::Resumed { .. });
     if !again.finished && records.iter().any(was_resumed) {
-        // It went on, and no model could be reached: it stays to be carried on.
+        // It continued, and no model could be reached: it stays to be resumed.
         assert_eq!(ran.outcome.stop_reason, StopReason::Error, "SEED={seed}");
         assert!(History::of(records).open_turn().is_some(), "SEED={seed}");
         return;
@@ -247,7 +247,7 @@ fn check_redriven(seed: u64, records: &[Record], ran: &Ran) {
     assert_eq!(told.split_off(missed), live, "SEED={seed}");
 }
 
-/// What could be all there is after a crash: the records up to an effect.
+/// Possible prefixes after a crash: the records up to an effect.
 fn cuts(records: &[Record]) -> Vec<usize> {
     let is_started = |at: usize| {
         let body = records.get(at).map(|it| &it.body);

@@ -196,7 +196,7 @@ fn what_turns_of_calls_used_counts_against_every_limit() {
         tokens,
         cost: Some(NanoUsd(cost)),
     };
-    // One step and those of the child; then the last answer, where one is left for it.
+    // One step and those of the child; then the last answer, if one is left for it.
     for steps in [3, 4] {
         let (reason, own, delegated) =
             ended(used(steps, 0, 0), |sim| sim.profile.limits.max_steps = 5);

@@ -1,4 +1,4 @@
-//! Older messages make room: by a summary, without one, and where nothing but one turn is there.
+//! Older messages make room: by a summary, without one, and if nothing but one turn is there.
 
 use super::sim::{Ran, Say, Sim, calls, empty, handle, reply, text};
 use crate::compaction::{BYTES_PER_TOKEN, transcript_bytes};
@@ -351,7 +351,7 @@ fn with_one_step_left_nothing_is_spent_on_a_summary() {
     assert_eq!(ran.requests[0].purpose, Purpose::Step);
 }
 
-/// What a property plays with.
+/// Script of a property.
 #[derive(Debug, Clone)]
 struct Script {
     window: u64,
@@ -453,7 +453,7 @@ impl Play {
         list[at % list.len()]
     }
 
-    /// What the provider counts.
+    /// Count of tokens by the provider.
     fn tokens(&self, call: &ModelCall) -> u64 {
         transcript_bytes(&call.request.messages) / self.script.density
     }
@@ -576,7 +576,7 @@ proptest! {
             };
             let is_step = call.purpose == Purpose::Step;
             prop_assert!(!is_step || call.request.messages.iter().any(question));
-            // Where the context is known and tokens are as estimated, nothing is ever refused.
+            // If the context is known and tokens are as estimated, nothing is ever refused.
             if script.is_known && script.density >= BYTES_PER_TOKEN {
                 let bytes = transcript_bytes(&call.request.messages);
                 prop_assert!(bytes < script.window * BYTES_PER_TOKEN);

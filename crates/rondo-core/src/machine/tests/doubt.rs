@@ -163,7 +163,7 @@ fn a_call_that_was_under_way_is_judged_again_unless_it_is_over() {
     assert_eq!(begun.collect::<Vec<_>>(), [&ids[1]]);
 }
 
-/// Has the machine take what is known of the first call of a turn that goes on, and returns what it decides.
+/// Gives the machine what is known of the first call of a turn that continues, and returns its decision.
 fn settled(machine: &mut TurnMachine, recovery: Recovery, known: Reconciled) -> InDoubtDecision {
     let call_id = CallId::generated(1, 1, 0);
     let cut_off = Input::CutOff {
@@ -192,7 +192,7 @@ fn settled(machine: &mut TurnMachine, recovery: Recovery, known: Reconciled) -> 
     *decision
 }
 
-/// A turn that goes on in another process, and whose first call had begun.
+/// A turn that continues in another process, and whose first call had begun.
 fn cut_off() -> TurnMachine {
     let (mut machine, ids) = with_calls(1);
     allow(&mut machine, &ids[0]);
@@ -260,7 +260,7 @@ fn no_call_of_a_turn_that_was_stopped_runs_again() {
     }
 }
 
-/// Returns what the machine does with a call that was cut off, by the verdict of now.
+/// Returns the machine's actions for a call that was cut off, by the verdict of now.
 fn after_verdict(recovery: Recovery, known: Reconciled, verdict: Verdict) -> Vec<Action> {
     let mut machine = cut_off();
     settled(&mut machine, recovery, known);
@@ -324,7 +324,7 @@ fn a_call_that_was_cut_off_is_repeated_asked_about_or_ended_by_the_verdict_of_no
     assert_eq!(may_be_done, (true, "?".to_owned()));
     let (has_begun, prompt) = has_begun(confirm, Reconciled::Unknown, Verdict::Allow);
     assert!(
-        has_begun && prompt.contains("may have been done"),
+        has_begun && prompt.contains("may have finished"),
         "{prompt}"
     );
 }

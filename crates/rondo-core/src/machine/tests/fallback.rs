@@ -1,4 +1,4 @@
-//! What follows when a model's requests fail for good: the next model of the list, within the same
+//! Failure of a model's requests for good: the next model of the list follows, within the same
 //! limits.
 
 use super::sim::{Ran, Say, Sim, calls, reply, text};

@@ -35,7 +35,7 @@ impl Hand {
         self.feed(Input::RequestPassed { check })
     }
 
-    /// Has the request pass until the budgets are asked.
+    /// Passes the request until the budgets are asked.
     fn pass_to_budgets(&mut self) {
         self.pass(RequestCheck::Tools);
         let actions = self.pass(RequestCheck::Interceptors);

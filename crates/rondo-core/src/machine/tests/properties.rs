@@ -148,7 +148,7 @@ fn script() -> impl Strategy<Value = Script> {
         )
 }
 
-/// Plays a script. With `stored`, the machine is serialised and read back on its way.
+/// Plays a script. With `stored`, the machine is serialized and read back on its way.
 struct Play<'a> {
     script: &'a Script,
     machine: TurnMachine,
@@ -161,7 +161,7 @@ struct Play<'a> {
     log: Vec<(TimeMs, Action)>,
 }
 
-/// What a token costs in these scripts.
+/// Price of a token in these scripts.
 const PRICE: Price = Price {
     input: 1_000,
     output: 4_000,
@@ -209,7 +209,7 @@ impl<'a> Play<'a> {
         }
     }
 
-    /// Returns what interceptors say of a call, once for each and not for all.
+    /// Returns the replies of interceptors about a call, once for each and not for all.
     fn interception(&mut self, call: &PlannedCall) -> Option<Input> {
         let is_first = self.intercepted.insert(call.call_id.clone());
         let call_id = call.call_id.clone();
@@ -231,7 +231,7 @@ impl<'a> Play<'a> {
         Some(Input::Intercepted { what })
     }
 
-    /// Has a person asked about calls that run, as after a crash; once for each and not for all.
+    /// Asks a person about calls that run, as after a crash; once for each and not for all.
     fn ask_again(&mut self, calls: &[PlannedCall]) {
         for call in calls {
             let call_id = call.call_id.clone();
@@ -436,7 +436,7 @@ fn check_spending(script: &Script, log: &[(TimeMs, Action)]) -> Result<(), TestC
                 prop_assert!(script.max_cost.is_none_or(|max| PRICE.cost(usage).0 <= max));
             }
             Action::RunTools(calls) => {
-                // One that runs again has the time that is left, and the driver ends it where there is none.
+                // One that runs again has the time that is left, and the driver ends it if there is none.
                 let is_new = calls.iter().any(|it| !run.contains(&it.call_id));
                 prop_assert!(in_time || !is_new, "a call after the deadline");
                 run.extend(calls.iter().map(|it| &it.call_id));

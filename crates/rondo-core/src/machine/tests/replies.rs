@@ -1,4 +1,4 @@
-//! Tests: which replies are answers, which are corrected, and which end the turn.
+//! Tests: replies that are answers, those that are corrected, and those that end the turn.
 
 use super::sim::{Say, Sim, calls, empty, reply, text};
 use rondo_types::{

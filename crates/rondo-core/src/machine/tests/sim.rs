@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What the model does at one request.
+/// Behavior of the model at one request.
 #[derive(Debug, Clone)]
 pub(super) enum Say {
     Reply(Reply),
@@ -70,7 +70,7 @@ pub(super) struct Sim {
     pub(super) tools: Vec<ToolSpec>,
 }
 
-/// What came of it.
+/// Outcome of the script.
 pub(super) struct Ran {
     pub(super) outcome: Outcome,
     pub(super) requests: Vec<ModelCall>,
@@ -187,7 +187,7 @@ impl Sim {
                         assert!(crate::pairing::is_paired(&ran.outcome.transcript));
                         return ran;
                     }
-                    // Nothing comes of the others in a script.
+                    // The others have no effect in a script.
                     _ => {}
                 }
             }

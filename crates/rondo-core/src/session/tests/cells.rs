@@ -71,6 +71,6 @@ fn what_is_answered_or_expires_while_a_cell_runs_is_given_to_the_parked_turn_aft
     };
     let answered = Some(Input::Answered(approve("q")));
     resumes(AnswerValue::Approve, "me", answered, 1_000);
-    let reason = "nobody answered before the question expired".to_owned();
+    let reason = "the question expired without an answer".to_owned();
     resumes(AnswerValue::Deny { reason }, "expiry", None, 2_000);
 }

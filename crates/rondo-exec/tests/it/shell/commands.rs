@@ -1,4 +1,4 @@
-//! What a command writes, and what is kept of it.
+//! Output of a command, and its copy.
 
 use super::{Kept, SHELLS, rest};
 use rondo_core::redact::Secrets;
@@ -190,7 +190,7 @@ async fn what_jobs_write_between_commands_comes_with_the_next() {
     assert!(!all.contains("__rondo"), "{all}");
 }
 
-/// What the user's own terminal shows is theirs; the copy is for the agent.
+/// The user's own terminal shows everything; the copy is for the agent.
 #[tokio::test]
 async fn the_copy_of_an_output_holds_no_secret_nor_half_of_one_where_it_is_cut() {
     const KEY: &str = "sk-0123456789-abcdefghij";

@@ -1,4 +1,4 @@
-//! What the user has set up goes on working.
+//! The user's own hooks keep working.
 
 use super::{Kept, SHELLS, rest, until};
 

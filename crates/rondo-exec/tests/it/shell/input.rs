@@ -1,4 +1,4 @@
-//! What the user types while a command runs.
+//! Input of the user while a command runs.
 
 use super::{Kept, SHELLS, rest, until};
 use crate::fixture::PATIENCE;
@@ -42,7 +42,7 @@ async fn typed_ahead_input_is_given_back_and_never_run() {
     }
 }
 
-/// When a key is pressed again that nothing came of.
+/// When a key is pressed again that had no effect.
 const AGAIN_AFTER: Duration = Duration::from_secs(1);
 
 #[tokio::test]
@@ -217,7 +217,7 @@ async fn ctrl_c_at_any_moment_loses_no_end_of_a_command_of_bash() {
             tokio::task::yield_now().await;
         }
         let ran = rest(stream).await;
-        // Bash may leave, where the key comes just as its `eval` of the line ends: that is an end too.
+        // Bash may leave, if the key comes just as its `eval` of the line ends: that is an end too.
         if let Some(end) = ran.end.shell_end {
             assert_eq!((end.signal, ran.end.exit_code), (None, 130), "{round}");
             assert!(kept.run("true").await.restarted, "{round}");

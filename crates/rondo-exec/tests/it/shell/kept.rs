@@ -1,4 +1,4 @@
-//! What one command leaves, the next one finds.
+//! State that one command leaves for the next one.
 
 use super::{Kept, SHELLS};
 use std::ffi::OsStr;

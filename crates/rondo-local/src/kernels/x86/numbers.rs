@@ -13,11 +13,11 @@ pub(in super::super) enum Numbers {
 /// Many rows.
 pub(in super::super) struct Batch {
     rows: usize,
-    /// The bytes of all rows at one place, then those at the next. Of a place, those rows stand
+    /// The bytes of all rows at one place, then those at the next. Of a place, those rows are
     /// next to each other, 16 bytes each, that are computed together ([`together`]): they are read
     /// from end to end.
     quarters: Vec<[i32; 4]>,
-    /// What else there is of the rows at one place, then at the next.
+    /// Further facts about the rows at one place, then at the next.
     marks: Vec<Marks>,
 }
 
@@ -39,7 +39,7 @@ fn together(sizes: [usize; 2], rows: usize, row: usize) -> (usize, usize) {
 pub(in super::super) struct Single {
     pub(super) columns: Vec<Column>,
     /// The scales of the columns, and those of the first 16 again, wherever that leads: kernels take
-    /// 16 at once, and go on with the next row of weights where one ends.
+    /// 16 at once, and continue with the next row of weights where one ends.
     pub(super) scales: Vec<f32>,
 }
 
@@ -61,13 +61,13 @@ pub(super) struct Block {
     pub(super) marks: Marks,
 }
 
-/// What is known of the bytes of 256 numbers.
+/// Facts about the bytes of 256 numbers.
 #[derive(Clone, Copy)]
 pub(super) struct Marks {
     /// The sums of every 32 and of every 16 of the bytes.
     pub(super) sums_of_32: [f32; 8],
     pub(super) sums_of_16: [f32; 16],
-    /// What a byte of one stands for.
+    /// Value of a byte of one.
     pub(super) scale: f32,
 }
 

@@ -1,4 +1,4 @@
-//! Tests: what an actor leaves behind, and where listeners begin to read.
+//! Tests: the state that an actor leaves behind, and the place where listeners begin to read.
 
 use super::*;
 use crate::service::records::RecordReader;

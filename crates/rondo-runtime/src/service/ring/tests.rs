@@ -1,4 +1,4 @@
-//! Tests: what a ring holds, what it lets go of, and where listeners stand in it.
+//! Tests: the updates that a ring holds, those that it drops, and the places of listeners in it.
 
 use super::*;
 use rondo_testkit::Dice;

@@ -1,4 +1,4 @@
-//! Who is meant by a message, who wrote it, and what buttons carry.
+//! Addressees and authors of messages, and the data of buttons.
 
 use super::*;
 use serde_json::json;

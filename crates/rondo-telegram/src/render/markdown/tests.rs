@@ -1,4 +1,4 @@
-//! What Markdown looks like in Telegram.
+//! Rendering of Markdown in Telegram.
 
 use super::*;
 

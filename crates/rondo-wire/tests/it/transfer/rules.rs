@@ -1,4 +1,4 @@
-//! What providers demand of a conversation that a schema cannot say.
+//! Rules of providers for a conversation that a schema cannot express.
 
 use super::base;
 use super::transcripts::Transcript;

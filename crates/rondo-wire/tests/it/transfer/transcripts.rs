@@ -46,7 +46,7 @@ pub(crate) struct Transcript {
 #[derive(Debug, Clone)]
 struct Step {
     dialect: usize,
-    /// Where else it came from, if so.
+    /// Other origin, if it has one.
     elsewhere: Option<Elsewhere>,
     parts: Vec<Piece>,
     then: Option<Option<Picture>>,
@@ -186,7 +186,7 @@ impl Builder {
         }
     }
 
-    /// Makes a text that is found nowhere else, and remembers where it stands.
+    /// Makes a text that is found nowhere else, and remembers where it is.
     fn mark(&mut self, kind: Kind, part: usize) -> String {
         self.made += 1;
         let text = format!("mark{:04}xend", self.made);
@@ -283,7 +283,7 @@ impl Builder {
         }
     }
 
-    /// What belongs to a text: a signature, the item that it came in, citations.
+    /// Data attached to a text: a signature, the item that it came in, citations.
     fn of_text(&mut self, text: &str, from: Origin, index: usize) -> Option<Opaque> {
         if from.dialect == "openai-chat" {
             return None;

@@ -11,7 +11,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Starting may take long where the machine is busy.
+/// Starting may take long if the machine is busy.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 fn session() -> Arc<Session> {
@@ -26,7 +26,7 @@ async fn run(session: &Session, code: &str) {
     assert_eq!(end.await.unwrap().exception, None);
 }
 
-/// Has a model make these calls in one reply, and returns the parts that it is answered with.
+/// Makes a model request these calls in one reply, and returns the parts that it is answered with.
 async fn answered(session: &Arc<Session>, made: Vec<CallScript>) -> (Vec<Value>, Ran) {
     let server = Server::start([calls(made), answer("ok")]).await;
     let ran = Bench::gemini(&server)

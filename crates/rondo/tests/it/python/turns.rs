@@ -1,4 +1,4 @@
-//! How a question goes on and how it ends.
+//! How a question continues and how it ends.
 
 use super::{answer, ask, bench, call, calls, corrective, eval, one_expression, question, request};
 use crate::support::{Bench, FnTool, bodies, endless, failure, tool};

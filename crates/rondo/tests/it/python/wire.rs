@@ -1,4 +1,4 @@
-//! What is sent and what is read.
+//! Requests and responses on the wire.
 
 use super::{
     answer, ask, bench, calls, capability_results, declarations, eval, one_expression, question,

@@ -12,7 +12,7 @@ use std::time::Duration;
 const TIME: Duration = Duration::from_secs(4);
 /// How long a command may run that stops or outlives itself.
 const TIME_OF_PROCESSES: Duration = Duration::from_millis(400);
-/// What keeps the numbers of neighbouring seeds apart.
+/// Factor that keeps the numbers of neighboring seeds apart.
 const SPREAD: u64 = 0x9e37_79b9_7f4a_7c15;
 /// Of so many commands, one has its agent, its supervisor or all that watch it killed.
 const KILLED_ONE_IN: u8 = 6;
@@ -21,7 +21,7 @@ const KILLED_WITHIN_MS: u64 = 60;
 /// The most lines of one command.
 const LINES_MAX: usize = 3;
 
-/// What a command is about.
+/// Subject of a command.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Files and directories are moved, and made again in their places.
@@ -73,7 +73,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Victim {
-    /// What started the command.
+    /// Process that started the command.
     Agent,
     /// The supervisor of the command.
     Supervisor,
@@ -91,7 +91,7 @@ impl Victim {
     }
 }
 
-/// What is killed while a command runs, and when.
+/// Process to kill while a command runs, and the time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Killing {
     pub(super) victim: Victim,
@@ -104,15 +104,15 @@ pub(super) struct Killing {
 pub(super) struct Case {
     pub(super) kind: Kind,
     pub(super) mode: SandboxMode,
-    /// Whether the directory above the working directory may be written too.
+    /// Set if the directory above the working directory may be written too.
     pub(super) is_wide: bool,
-    /// What bash does before, outside of the sandbox.
+    /// Script that bash runs before, outside of the sandbox.
     pub(super) setup: String,
     pub(super) commands: Vec<String>,
     pub(super) time: Duration,
-    /// What is there afterwards, if the command succeeds.
+    /// Path that exists afterwards, if the command succeeds.
     pub(super) leaves: Option<&'static str>,
-    /// What is killed while the first of the commands runs.
+    /// Process to kill while the first of the commands runs.
     pub(super) killing: Option<Killing>,
 }
 
@@ -162,7 +162,7 @@ pub(super) fn make(seed: u64, number: u64, attempts: &[Class]) -> Case {
     case
 }
 
-/// Has a process be killed while the first command runs, which lasts until then unless it ends itself.
+/// Kills a process while the first command runs, which lasts until then unless it ends itself.
 fn kill(case: &mut Case, rng: &mut Rng) {
     case.killing = Some(Killing {
         victim: pick(rng, &[Victim::Agent, Victim::Supervisor, Victim::Both]),

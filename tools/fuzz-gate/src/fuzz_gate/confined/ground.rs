@@ -7,21 +7,21 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Where everything is, within the machine of the fuzzer's own.
+/// Root of everything, within the machine of the fuzzer's own.
 pub(super) const WORLD: &str = "/mnt/world";
-/// What is copied to it.
+/// Template that is copied to it.
 const TEMPLATE: &str = "/mnt/template";
 /// The directory above the working directory, which some commands may write.
 pub(super) const GROUND: &str = "/mnt/world/ground";
-/// Where commands work.
+/// Working directory of commands.
 pub(super) const PROJECT: &str = "/mnt/world/ground/project";
 /// The home directory of the user.
 pub(super) const HOME: &str = "/mnt/world/home";
-/// What stands in files that no command may show.
+/// Content of files that no command may show.
 pub(super) const SECRET: &str = "CANARY";
-/// Where else changes would show: those of the root file system, and of the directories that are in memory.
+/// Other places of changes: those of the root file system, and of the directories that are in memory.
 pub(super) const ELSEWHERE: [&str; 5] = ["/mnt/changed", "/tmp", "/var/tmp", "/run", "/dev/shm"];
-/// Where each change of the root file system lands, with what it is in.
+/// Directory in which each change of the root file system lands, and that of its mount.
 pub(super) const CHANGED: &str = "/mnt/changed";
 /// The root file system as it was.
 pub(super) const ORIGINAL: &str = "/mnt/lower";

@@ -1,4 +1,4 @@
-//! Whether what a command left is what it may leave, and what the person is told.
+//! Judgment of a command's effects, and of the messages about them.
 
 use super::cases::{Case, Kind};
 use super::ground::{CHANGED, ELSEWHERE, GROUND, ORIGINAL, PROJECT, SECRET};
@@ -32,15 +32,15 @@ pub(super) enum Fault {
     RepositoryRemoved,
     /// Something protected is as it was, says the report, and is not; and no warning follows.
     ReportWrong,
-    /// What something protected holds differs, and the next start of Rondo in the folder does not name it.
+    /// A protected file differs, and the next start of Rondo in the folder does not name it.
     ReviewSilent,
     /// A repository that runs something is there, and the report does not name it.
     RepositorySilent,
     /// Ordinary work was taken away.
     OrdinaryTaken,
-    /// A process of the command goes on after its end.
+    /// A process of the command continues after its end.
     ProcessLeft,
-    /// A process of somebody else was ended, stopped or limited.
+    /// A foreign process was ended, stopped or limited.
     ProcessReached,
     /// The supervisor did not say how the command ended.
     SupervisorLost,
@@ -52,7 +52,7 @@ pub(super) enum Fault {
     FuzzerEnded,
 }
 
-/// What is wrong after a command.
+/// Violation by a command.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Finding {
     pub(super) fault: Fault,
@@ -68,17 +68,17 @@ impl Finding {
     }
 }
 
-/// What there was before a command.
+/// State before a command.
 pub(super) struct Before {
     pub(super) files: Snapshot,
     protected: BTreeMap<PathBuf, Option<u64>>,
-    /// Where each repository is, by the inode of its directory.
+    /// Path of each repository, by the inode of its directory.
     repositories: BTreeMap<(u64, u64), PathBuf>,
     harms: Harms,
 }
 
 impl Before {
-    /// Notes what is there.
+    /// Takes the snapshot of the existing files.
     pub(super) fn new(files: Snapshot, roots: &[&str]) -> Self {
         let ground = Path::new(GROUND);
         let own = roots.iter().flat_map(|root| {
@@ -115,9 +115,9 @@ impl Before {
 pub(super) struct After {
     pub(super) files: Snapshot,
     pub(super) statuses: Vec<CallStatus>,
-    /// Whether each supervisor looked after the files to the end.
+    /// Set if each supervisor watched the files to the end.
     pub(super) is_reported: bool,
-    /// What the next start of Rondo says that differs.
+    /// Differences that the next start of Rondo reports.
     pub(super) review: Vec<PathBuf>,
 }
 
@@ -144,7 +144,7 @@ fn is_near(one: &Path, other: &Path) -> bool {
     one.starts_with(other) || other.starts_with(one)
 }
 
-/// Returns what is wrong.
+/// Returns the faults.
 pub(super) fn judge(case: &Case, before: &Before, after: &After) -> Vec<Finding> {
     let writable = match (case.mode, case.is_wide) {
         (SandboxMode::ReadOnly, _) => None,
@@ -189,7 +189,7 @@ fn of_difference(difference: &Difference, writable: Option<&Path>) -> Option<Fin
     Some(Finding::new(fault, detail))
 }
 
-/// Returns whether something of the root file system is there anew with its old content: its mode, owner or times are
+/// Returns whether something of the root file system is there again with its old content: its mode, owner or times are
 /// new, or what is in it.
 fn is_only_copied(path: &Path) -> bool {
     let inside = path.strip_prefix(CHANGED).ok();

@@ -11,12 +11,12 @@ use std::process::{Child, Command, Stdio};
 use std::thread::{sleep, yield_now};
 use std::time::{Duration, Instant};
 
-/// What starts the command, behind its specification.
+/// Byte that starts the command, after its specification.
 const GO: u8 = b'g';
 /// How long a supervisor may take until it is ready, and until it is gone once it was killed.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Starts a command, kills what is to be killed, and waits until nobody looks after the command any more.
+/// Starts a command, kills the given process, and waits until the command is not watched any more.
 ///
 /// # Errors
 /// When the supervisor cannot be started.

@@ -23,14 +23,14 @@ const WITHOUT_NAMESPACES: &[(Fault, &str)] = &[
     ),
 ];
 
-/// What a finding depends on.
+/// Circumstances on which a finding depends.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Circumstances {
-    /// Whether the sandbox has no namespaces.
+    /// Set if the sandbox has no namespaces.
     pub(super) is_partial: bool,
-    /// Whether the command ended its supervisor.
+    /// Set if the command ended its supervisor.
     pub(super) is_lost: bool,
-    /// Whether supervisor and guard were killed.
+    /// Set if supervisor and guard were killed.
     pub(super) is_unwatched: bool,
 }
 

@@ -1,4 +1,4 @@
-//! What files are like: by mode, owner, size, times, content and attributes.
+//! State of files: mode, owner, size, times, content and attributes.
 
 use anyhow::{Result, bail};
 use rustix::fs::FileType;
@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 
 /// The most files that are looked at.
 const FILES_MAX: usize = 100_000;
-/// What is read of one file, in bytes.
+/// Bytes that are read of one file.
 const BYTES_MAX: u64 = 1 << 20;
-/// Who may read and enter a directory must be its owner here.
+/// Permissions to read and enter a directory, for its owner.
 const OPEN: u32 = 0o700;
 const MODE_BITS: u32 = 0o7777;
 
-/// What is there at one time.
+/// Files at one time.
 pub(super) type Snapshot = BTreeMap<PathBuf, Entry>;
 
 /// One file, directory or link.
@@ -62,7 +62,7 @@ impl Entry {
         FileType::from_raw_mode(self.mode) == FileType::Directory
     }
 
-    /// Says what differs; nothing where nothing does.
+    /// Describes the difference; nothing if there is none.
     fn difference(&self, now: &Self) -> Option<&'static str> {
         let data = |it: &Self| (it.content, it.size, it.mode & !MODE_BITS);
         let about = |it: &Self| (it.mode, it.owner, it.modified, it.attributes);
@@ -159,7 +159,7 @@ pub(super) struct Difference {
     pub(super) what: &'static str,
 }
 
-/// Returns what differs.
+/// Returns the differences.
 pub(super) fn differences(before: &Snapshot, after: &Snapshot) -> Vec<Difference> {
     let mut found = Vec::new();
     let mut note = |path: &Path, what| {
@@ -184,7 +184,7 @@ pub(super) fn differences(before: &Snapshot, after: &Snapshot) -> Vec<Difference
     found
 }
 
-/// What a protected name is like: kinds, modes and contents of everything below; none if it is not there.
+/// State of a protected name: kinds, modes and contents of everything below; `None` if it does not exist.
 pub(super) fn fingerprint(snapshot: &Snapshot, path: &Path) -> Option<u64> {
     let top = snapshot.get(path)?;
     let mut hasher = DefaultHasher::new();
@@ -198,8 +198,8 @@ pub(super) fn fingerprint(snapshot: &Snapshot, path: &Path) -> Option<u64> {
     Some(hasher.finish())
 }
 
-/// Returns what a protected name holds that is obeyed or run: its files and links, their modes and contents. `git` runs no
-/// hook whose name ends with `.sample`.
+/// Returns the parts of a protected name that are obeyed or run: its files and links, their modes and contents. `git`
+/// runs no hook whose name ends with `.sample`.
 pub(super) fn held(snapshot: &Snapshot, path: &Path) -> Vec<(PathBuf, u32, u64)> {
     let below = snapshot.range(path.to_owned()..);
     let below = below.take_while(|(it, _)| it.starts_with(path));

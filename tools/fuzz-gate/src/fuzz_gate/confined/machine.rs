@@ -21,28 +21,28 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-/// Where the protected files of running commands are noted.
+/// Ledger of the protected files of running commands.
 const LEDGER: &str = "/mnt/state/ledger";
 /// The port that attempts connect to.
 const PORT: u16 = 7777;
-/// Where the status of each command is kept.
+/// Directory of the status of each command.
 const STATE: &str = "/mnt/state";
-/// What is kept of a command's output, in bytes.
+/// Bytes of a command's output that are kept.
 const OUTPUT_BYTES_MAX: usize = 64 << 10;
 /// The bound on the memory of a command, in bytes.
 const MEMORY_BYTES_MAX: u64 = 512 << 20;
-/// Where programs are.
+/// Search path of programs.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What came of a case: one line of what the machine prints.
+/// Outcome of a case: one line of the machine's output.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Outcome {
     pub(super) number: u64,
     pub(super) commands: Vec<String>,
     pub(super) findings: Vec<Finding>,
-    /// Whether the commands ran to their end, whatever that was.
+    /// Set if the commands ran to their end, whatever that was.
     pub(super) has_run: bool,
-    /// What was killed meanwhile.
+    /// Process that was killed meanwhile.
     pub(super) killed: Option<Victim>,
 }
 
@@ -55,7 +55,7 @@ struct Machine {
     before: Option<Snapshot>,
 }
 
-/// Runs the cases, and prints what came of each.
+/// Runs the cases, and prints the outcome of each.
 ///
 /// # Errors
 /// When this is not the fuzzer's own machine, or it is broken.
@@ -213,7 +213,7 @@ impl Machine {
 /// How a command ended.
 pub(super) enum End {
     Reported(Box<CallStatus>),
-    /// Nobody was left to report.
+    /// No process was left to report.
     Unreported,
     /// It was not started.
     Refused,
@@ -280,7 +280,7 @@ async fn run_to_the_end(
     }
 }
 
-/// Returns what the next start of Rondo in these directories says that differs, by the code that it asks.
+/// Returns the differences that the next start of Rondo in these directories reports, by the code that it asks.
 fn differences_of_the_next_start(roots: &[&str]) -> Vec<PathBuf> {
     let roots: Vec<PathBuf> = roots.iter().map(PathBuf::from).collect();
     let differences = Ledger::at(PathBuf::from(LEDGER)).differences(&roots);

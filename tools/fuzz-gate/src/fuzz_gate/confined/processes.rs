@@ -17,9 +17,9 @@ const GRACE_OF_DYING: Duration = Duration::from_secs(60);
 const GRACE_OF_ORPHANS: Duration = Duration::from_secs(10);
 /// The first process: it collects those that lose their parent.
 const FIRST: u32 = 1;
-/// What is compared of `/proc/PID/status`.
+/// Compared lines of `/proc/PID/status`.
 const STATUS: [&str; 2] = ["Cpus_allowed:", "NoNewPrivs:"];
-/// What is compared of `/proc/PID/stat` behind the program's name, by number: priority, niceness and policy.
+/// Compared fields of `/proc/PID/stat` behind the program's name, by number: priority, niceness and policy.
 const STAT: [usize; 4] = [15, 16, 37, 38];
 /// The states of a process that is not stopped, and not dead.
 const GOES_ON: [&str; 3] = ["S", "R", "D"];
@@ -30,7 +30,7 @@ const DEAD: [&str; 2] = ["Z", "X"];
 pub(super) struct Processes {
     bystander: Child,
     program: String,
-    /// What the bystander and the fuzzer are like.
+    /// Previous state of the bystander and the fuzzer.
     was: [Vec<String>; 2],
 }
 
@@ -62,10 +62,10 @@ impl Processes {
         all().into_iter().find(is_keeper)
     }
 
-    /// Says what is wrong with processes after a command, and ends those that are left.
+    /// Reports processes that outlive a command or were changed by it, and ends those that are left.
     ///
     /// # Errors
-    /// When a bystander is to be started anew and cannot be.
+    /// When a bystander must be started again and cannot be.
     pub(super) fn judge(&mut self) -> Result<Vec<Finding>> {
         let mut found = Vec::new();
         let begun = Instant::now();
@@ -111,7 +111,7 @@ impl Processes {
         Ok(found)
     }
 
-    /// Returns whether a process of this program has lost its parent: its supervisor was killed, and its command can go on
+    /// Returns whether a process of this program has lost its parent: its supervisor was killed, and its command can continue
     /// until it ends.
     fn is_any_orphaned(&self) -> bool {
         let is_orphaned = |pid: &u32| {
@@ -186,7 +186,7 @@ fn command_line(pid: u32) -> String {
     read(pid, "cmdline").replace('\0', " ")
 }
 
-/// Returns what stands behind the program's name in `/proc/PID/stat`, from the state on.
+/// Returns the fields behind the program's name in `/proc/PID/stat`, from the state on.
 fn stat(pid: u32) -> Vec<String> {
     let text = read(pid, "stat");
     let rest = text.rsplit_once(')').map_or("", |it| it.1);
@@ -206,7 +206,7 @@ fn parent(pid: u32) -> Option<u32> {
     stat(pid).get(1)?.parse().ok()
 }
 
-/// Returns what others could have changed of a process.
+/// Returns the properties of a process that others could have changed.
 fn about(pid: u32) -> Vec<String> {
     let fields = stat(pid);
     let goes_on = fields

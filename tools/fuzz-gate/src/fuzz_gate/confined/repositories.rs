@@ -30,7 +30,7 @@ const HARMFUL: &[(&str, &str)] = &[
     ("uploadpack", "packobjectshook"),
 ];
 
-/// What a repository would run, by the directory that holds its configuration.
+/// Programs that a repository would run, by the directory that holds its configuration.
 pub(super) type Harms = BTreeMap<PathBuf, Vec<String>>;
 
 /// Returns the directories in which git finds a repository: `.git`, bare ones, and modules of others.
@@ -45,7 +45,7 @@ fn is_repository(snapshot: &Snapshot, path: &Path) -> bool {
     is_there("HEAD") && (is_there("objects") && is_there("refs") || is_there("commondir"))
 }
 
-/// Returns what the repositories of a tree would run.
+/// Returns the programs that the repositories of a tree would run.
 pub(super) fn harms(snapshot: &Snapshot, ground: &Path) -> Harms {
     let harmful = find(snapshot, ground).filter_map(|path| {
         let found = harms_of(snapshot, path, ground);

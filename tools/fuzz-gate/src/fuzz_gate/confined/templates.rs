@@ -1,4 +1,4 @@
-//! What commands of each kind are made of: lines with places that are filled in.
+//! Templates of commands of each kind: lines with places that are filled in.
 //!
 //! `{P}` is a protected name, `{D}` a directory, `{R}` the directory of a repository, `{N}` a new name, `{O}` a place
 //! outside, `{M}` a mode, `{V}` a process that is not the command's, `{S}` a signal, `{L}` a limit, `{C}` a setting of
@@ -362,7 +362,7 @@ pub(super) const ORDINARY: &[(&str, &str)] = &[
         "src/main.rs",
     ),
 ];
-/// What a second command does in the same directory, at the same time as another one.
+/// Second commands in the same directory, at the same time as another one.
 pub(super) const MEANWHILE: &[&str] = &[
     "for i in $(seq 30); do echo planted > {P}; rm -rf {P}; done",
     "for i in $(seq 30); do ln -sfn {O} {P}; rm -f {P}; done",

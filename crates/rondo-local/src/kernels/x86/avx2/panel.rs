@@ -25,11 +25,11 @@ pub(super) const TOGETHER: [usize; 2] = [MOST, SOME];
 struct Panel {
     /// Four bytes of each row, for the 64 fours of a block.
     weights: [[Line; 4]; 16],
-    /// What each 32 or 16 weights are multiplied with, twice in each lane.
+    /// Factors of each 32 or 16 weights, twice in each lane.
     factors: [Line; 16],
-    /// What a whole number of each row stands for.
+    /// Scale of the whole numbers of each row.
     scale: Line,
-    /// What is taken off for each 32 or 16 weights, times the sum of their numbers.
+    /// Offset of each 32 or 16 weights, times the sum of their numbers.
     offsets: [Line; 16],
 }
 

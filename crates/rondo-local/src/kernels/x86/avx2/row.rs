@@ -1,6 +1,6 @@
 //! A few rows of numbers with many rows of weights, which are read once and from end to end.
 //!
-//! What bounds this should be the memory that the weights come from. Bytes are multiplied and added in
+//! The memory of the weights should be the bound here. Bytes are multiplied and added in
 //! pairs to words (`vpmaddubsw`), which the factors take to whole numbers (`vpmaddwd`); and eight
 //! blocks have their headers read together.
 
@@ -181,7 +181,7 @@ pub(super) fn q6k<const N: usize>(bytes: &[u8], rows: &[Single; N], outs: &mut [
     }
 }
 
-/// Returns what the block's weights are too large by: they are stored with 32 added.
+/// Returns the excess of the block's weights: they are stored with 32 added.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn offset_q6k(factors: __m256i, column: &Column) -> __m256i {

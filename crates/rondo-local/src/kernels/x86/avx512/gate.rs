@@ -5,7 +5,7 @@ use crate::kernels::portable::SERIES;
 use std::arch::x86_64::*;
 use std::f32::consts::LOG2_E;
 
-/// Multiplies each number's `x / (1 + exp(-x))` with the other number. Both are of one length.
+/// Multiplies each number's `x / (1 + exp(-x))` with the other number. Both have the same length.
 #[target_feature(enable = "avx512f")]
 pub(super) fn gate(numbers: &mut [f32], by: &[f32]) {
     let (vectors, rest) = numbers.as_chunks_mut::<16>();

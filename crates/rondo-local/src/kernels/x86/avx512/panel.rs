@@ -24,10 +24,10 @@ pub(super) const TOGETHER: [usize; 2] = [MOST, SOME];
 struct Panel {
     /// Four bytes of each row, for the 64 fours of a block.
     weights: [[Line; 4]; 16],
-    /// What each 32 or 16 weights are multiplied with, less what the next ones are: the sum of the
-    /// products goes on over them all, so that no register has to be cleared.
+    /// Factors of each 32 or 16 weights, less those of the next ones: the sum of the
+    /// products continues over them all, so that no register has to be cleared.
     factors: [Line; 16],
-    /// What is taken off for each of them, times the sum of their numbers.
+    /// Offset of each of them, times the sum of their numbers.
     offsets: [Line; 16],
 }
 

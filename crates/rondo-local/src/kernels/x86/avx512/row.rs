@@ -1,6 +1,6 @@
 //! A few rows of numbers with many rows of weights, which are read once and from end to end.
 //!
-//! What bounds this should be the memory that the weights come from. Unpacking keeps up with it
+//! The memory of the weights should be the bound here. Unpacking keeps up with it
 //! by making words (`vpmaddubsw`) and applying the factors as they are added up (`vpdpwssd`), which
 //! are the fewest instructions; and sixteen blocks have their headers read together.
 
@@ -103,7 +103,7 @@ fn eights([first, second]: [__m512i; 2]) -> [i64; 16] {
     all
 }
 
-/// What moves the top bits of 64 weights into place, which lie in the same 32 bytes: for the lower
+/// Shifts that move the top bits of 64 weights into place, which lie in the same 32 bytes: for the lower
 /// half of the weights, and for the higher one.
 const TOPS_UP: [i16; 2] = [4, 2];
 const TOPS_DOWN: [i16; 2] = [0, 2];
@@ -183,7 +183,7 @@ fn with_tops(weights: __m512i, tops: __m512i, top: __m512i) -> __m512i {
     _mm512_ternarylogic_epi32::<AND_OR>(tops, top, weights)
 }
 
-/// Returns what the block's weights are too large by: they are stored with 32 added.
+/// Returns the excess of the block's weights: they are stored with 32 added.
 #[inline]
 #[target_feature(enable = "avx512f,avx512bw,avx512vl")]
 fn offset_q6k(factors: __m128i, column: &Column) -> __m512i {
