@@ -98,7 +98,7 @@ async fn gs_f4_files_are_read_written_edited_listed_and_searched() {
 async fn the_model_reads_why_the_person_says_no() {
     let server = serve(vec![runs("touch a.txt"), says("That is all.")]).await;
     let env = TestEnv::new();
-    let mut person = asked(&env, &server).await;
+    let mut person = asked(&env, &server, &[]).await;
     answer(&mut person, "touch a.txt", "b").await;
     person.types_behind("Why not? The model reads it: ").await;
     // Ctrl-C goes back alone.

@@ -18,7 +18,6 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::sync::Notify;
-use tokio::time::sleep;
 
 /// State that outlives a process: both journals, answers, and effects of the child.
 #[derive(Default)]
