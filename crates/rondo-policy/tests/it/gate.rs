@@ -45,7 +45,11 @@ impl Fixture {
     }
 
     async fn check(&self, spec: ToolSpec, arguments: Value) -> Verdict {
-        let request = GateRequest::new(spec, arguments);
+        let request = GateRequest {
+            session: rondo_types::SessionId::new("s"),
+            call_id: rondo_types::CallId::new("c"),
+            ..GateRequest::new(spec, arguments)
+        };
         StandardGate::new(self.options.clone())
             .check(&request)
             .await

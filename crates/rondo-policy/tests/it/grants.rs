@@ -69,7 +69,6 @@ impl World {
 
     fn request(&self, spec: ToolSpec, arguments: Value) -> GateRequest {
         GateRequest {
-            call_id: rondo_types::CallId::new("c"),
             has_outside_text: self.has_outside_text,
             ..GateRequest::new(spec, arguments)
         }
