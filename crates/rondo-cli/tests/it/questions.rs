@@ -87,7 +87,7 @@ async fn a_call_that_the_screen_asks_about_is_allowed_in_place_and_from_another_
         let (env, server) = (TestEnv::new(), writing().await);
         let mut person = screen::open(&env, &server, &[]).await;
         person.press("make it\r").await;
-        person.shows("1 approval waits").await;
+        person.shows("may this run?").await;
         if is_elsewhere {
             let shown = answer(&env, &["y"]).await;
             assert_eq!(shown.code, Some(0), "{shown:?}");
@@ -108,7 +108,7 @@ async fn a_turn_that_asks_is_parked_when_the_screen_is_left() {
     let (env, server) = (TestEnv::new(), writing().await);
     let mut person = screen::open(&env, &server, &[]).await;
     person.press("make it\r").await;
-    person.shows("1 approval waits").await;
+    person.shows("may this run?").await;
     person.press(CTRL_D).await;
     assert_eq!(person.code().await, Some(0));
     let list = env.run(&["session", "list", "--json"]).await;
@@ -153,7 +153,7 @@ async fn values_that_a_server_asks_for_are_typed_on_the_screen() {
     let (env, server) = (with_server().await, booking().await);
     let mut person = screen::open(&env, &server, &["--yolo"]).await;
     person.press("book a room\r").await;
-    person.shows("1 question waits").await;
+    person.shows("┏━ ").await;
     person.press(REVIEW).await;
     person.shows("How shall I book?").await;
     person.shows("nights: a whole number").await;

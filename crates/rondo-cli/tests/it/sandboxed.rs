@@ -173,7 +173,7 @@ async fn the_full_screen_offers_the_sandbox_and_its_status_says_that_it_was_chos
     let mut person = screen::open(&env, &server, &["--profile", "shell"]).await;
     person.shows("─ agent · ask ").await;
     person.press("go\r").await;
-    person.shows("1 approval waits").await;
+    person.shows("may this run?").await;
     person.press(REVIEW).await;
     person.shows("a from now on").await;
     person.press("a").await;

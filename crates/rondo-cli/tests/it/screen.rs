@@ -148,7 +148,7 @@ async fn a_call_is_a_card_with_its_live_output_and_runs_once_it_was_allowed() {
     let env = TestEnv::new();
     let mut person = open(&env, &server, &[]).await;
     person.press("make it\r").await;
-    person.shows("1 approval waits").await;
+    person.shows("may this run?").await;
     // Enter was meant for the input, and allows nothing.
     person.press(ENTER).await;
     person.shows("y allow").await;

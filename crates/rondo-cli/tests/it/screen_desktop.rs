@@ -195,7 +195,7 @@ async fn a_hunk_is_left_out_of_what_is_approved_and_the_model_reads_which() {
     env.write("notes.txt", old);
     let mut person = open(&env, &server, &[]).await;
     person.press("mend it\r").await;
-    person.shows("1 approval waits").await;
+    person.shows("may this run?").await;
     person.press(REVIEW).await;
     person.shows("▸ hunk 1 of 2").await;
     person.press("\x1b[C").await;
@@ -231,7 +231,7 @@ async fn a_file_that_is_written_over_is_asked_about_as_a_difference_to_what_is_t
     env.write("f.txt", old);
     let mut person = open(&env, &server, &[]).await;
     person.press("go\r").await;
-    person.shows("1 approval waits").await;
+    person.shows("may this run?").await;
     person.press(REVIEW).await;
     person.shows("changes the file").await;
     for row in ["1 - one", "1 + ONE", "2   two", "3 - three", "3 + THREE"] {
@@ -242,7 +242,7 @@ async fn a_file_that_is_written_over_is_asked_about_as_a_difference_to_what_is_t
     env.write("f.txt", "one\ntwo\nthree and a half\n");
     person.press("y").await;
     person.shows("Asked again").await;
-    person.shows("1 approval waits").await;
+    person.shows("may this run?").await;
     person.press(REVIEW).await;
     person.shows("3 - three and a half").await;
     person.press("x").await;
@@ -252,7 +252,7 @@ async fn a_file_that_is_written_over_is_asked_about_as_a_difference_to_what_is_t
     let read = |name: &str| std::fs::read_to_string(env.project().join(name)).unwrap();
     assert_eq!(read("f.txt"), "one\ntwo\nTHREE\n");
     person.press("on\r").await;
-    person.shows("1 approval waits").await;
+    person.shows("may this run?").await;
     person.press(REVIEW).await;
     person.shows("a new file").await;
     person.shows("1 + a").await;
@@ -275,7 +275,7 @@ async fn an_edit_is_asked_about_and_shown_as_a_difference_side_by_side_where_the
     let mut person = Person::start_wide(&env, 140, &args);
     person.shows("? help").await;
     person.press("mend it\r").await;
-    person.shows("1 approval waits").await;
+    person.shows("may this run?").await;
     person.press(REVIEW).await;
     person.shows("y allow").await;
     let asked = person.screen();

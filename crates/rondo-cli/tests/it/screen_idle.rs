@@ -58,7 +58,7 @@ async fn a_screen_whose_message_another_process_read_is_idle_again() {
     let trace = env.project().join("trace");
     let mut owner = screen::open(&env, &server, &[]).await;
     owner.press("make it\r").await;
-    owner.shows("1 approval waits").await;
+    owner.shows("may this run?").await;
     let mut other = open_traced(&env, &server, &trace, "-c");
     // The question opens by itself at both.
     other.shows("may this run?").await;
@@ -98,7 +98,7 @@ async fn an_idle_screen_calls_no_system_with_the_pane_open_and_while_an_approval
     person.press("\x1d").await;
     person.shows("Ctrl-] enters").await;
     person.press("make it\r").await;
-    person.shows("1 approval waits").await;
+    person.shows("may this run?").await;
     assert!(
         is_idle(&mut person, &trace).await,
         "while an approval waits"

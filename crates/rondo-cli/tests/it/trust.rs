@@ -152,7 +152,7 @@ async fn the_screen_opens_once_all_that_the_folder_brings_is_answered() {
 
 /// Allows what is asked on the screen.
 async fn allow(person: &mut Person, question: &str) {
-    person.shows("1 question waits").await;
+    person.shows("┏━ ").await;
     person.press(screen::REVIEW).await;
     person.shows(question).await;
     person.shows("y allow").await;
@@ -195,7 +195,7 @@ async fn the_screen_asks_about_what_comes_into_the_folder_before_the_next_turn()
     let servers = json!({"mcpServers": {"py": program}});
     env.write(".mcp.json", servers.to_string());
     person.press("w\r").await;
-    person.shows("1 question waits").await;
+    person.shows("┏━ ").await;
     person.press(screen::REVIEW).await;
     person.shows("py: python3 server.py").await;
     person.shows("y allow").await;
@@ -208,7 +208,7 @@ async fn the_screen_asks_about_what_comes_into_the_folder_before_the_next_turn()
 async fn another_terminal_answers_what_the_screen_asks_about_the_folder() {
     let server = serve(vec![says("first"), says("second")]).await;
     let (env, mut person) = at_a_change(&server).await;
-    person.shows("1 question waits").await;
+    person.shows("┏━ ").await;
     assert_eq!(server.requests().len(), 1);
     let answered = env.run(&["answer", "latest", "y"]).await;
     assert_eq!(answered.code, Some(0), "{answered:?}");

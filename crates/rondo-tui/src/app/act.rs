@@ -160,6 +160,10 @@ impl App {
         if self.editor.text().trim().is_empty() {
             return Vec::new();
         }
+        if self.goes_on() {
+            self.editor.insert("\n");
+            return Vec::new();
+        }
         self.menu = None;
         self.begin_draft();
         let text = self.editor.take();

@@ -168,7 +168,7 @@ impl App {
             return true;
         }
         self.note(&format!(
-            "{waiting}: {key} opens it. The agent reads your message after the answer"
+            "{waiting}: {key} shows it. The agent reads your message after the answer"
         ));
         false
     }
@@ -186,8 +186,8 @@ impl App {
         };
         match open.len() {
             0 => None,
-            1 => Some(format!("1 {noun} waits")),
-            count => Some(format!("{count} {noun}s wait")),
+            1 => Some(format!("1 {noun} is open")),
+            count => Some(format!("{count} {noun}s are open")),
         }
     }
 
@@ -195,6 +195,13 @@ impl App {
     pub(super) fn asks(&self) -> Option<String> {
         let key = keys::key_of(keys::Action::Review);
         let waiting = self.waiting_questions()?;
-        Some(format!("{waiting} · {key} reviews"))
+        Some(format!(
+            "{waiting} · {key} shows {}",
+            if self.open_questions().len() == 1 {
+                "it"
+            } else {
+                "them"
+            }
+        ))
     }
 }

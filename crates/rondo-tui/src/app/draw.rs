@@ -9,6 +9,7 @@ use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::style::Style;
 use rondo_core::session::Delivery;
+use rondo_types::units::counted;
 
 /// Rows of the draft that are shown at most.
 const DRAFT_ROWS_MAX: usize = 10;
@@ -125,7 +126,10 @@ impl App {
                 let room = usize::from(area.height.saturating_sub(2));
                 let title = match rows.len().saturating_sub(room) {
                     0 => "keys · Esc closes".to_owned(),
-                    below => format!("keys · Esc closes · {below} more rows: PageDown"),
+                    below => format!(
+                        "keys · Esc closes · {}: PageDown",
+                        counted(below, "more row")
+                    ),
                 };
                 panel(buffer, area, &self.theme.focus, &title, rows);
                 Some(None)
@@ -153,7 +157,7 @@ impl App {
         let mut rows = self.opener_rows(width);
         if let Some(line) = self.activity_line(width) {
             rows.push(Row::of(line, theme.dim));
-        } else if self.story.runs_cell() {
+        } else if self.story.runs_cell() && !self.pane.has_keys() {
             let pane = keys::key_of(keys::Action::Pane);
             let text = format!("  Esc stops what runs · {pane} types into it");
             rows.push(Row::of(text, theme.dim));
@@ -170,7 +174,10 @@ impl App {
         }
         self.waiting_rows(&mut rows);
         self.attached_rows(&mut rows);
-        if let Some(asks) = self.asks() {
+        if let Some(asks) = self
+            .asks()
+            .filter(|_| !matches!(self.layer, Layer::Review(_)))
+        {
             rows.push(Row::of(format!("▲ {asks}"), theme.warn));
         }
         rows.extend(self.menu_rows(width));

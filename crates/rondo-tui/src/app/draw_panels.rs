@@ -3,8 +3,9 @@
 use super::draw::panel;
 use super::menu::SHOWN_MAX;
 use super::{App, Layer};
+use crate::call_line::shortened;
 use crate::text::{Piece, Row, Wrap, clean, columns};
-use crate::transcript::{cut, plan_rows};
+use crate::transcript::plan_rows;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use rondo_types::units::{counted, rough};
@@ -31,7 +32,7 @@ impl App {
             let line = format!("{:wide$} {does}", clean::line(text));
             Row {
                 gutter: vec![Piece::new(mark, self.theme.accent)],
-                ..Row::of(cut(&line, width.saturating_sub(2)), style)
+                ..Row::of(shortened(&line, width.saturating_sub(2)), style)
             }
         };
         let count = menu.items.len();
@@ -81,7 +82,7 @@ impl App {
             };
             rows.push(Row {
                 gutter: vec![Piece::new(mark, theme.accent)],
-                ..Row::of(cut(&line, inner.saturating_sub(2)), style)
+                ..Row::of(shortened(&line, inner.saturating_sub(2)), style)
             });
         }
         if list.found.is_empty() {
@@ -93,7 +94,9 @@ impl App {
             .filter(|(id, _)| list.chosen().is_some_and(|it| it.info.id == *id))
         {
             rows.push(Row::of("─".repeat(inner), theme.frame));
-            let lines = lines.iter().map(|it| Row::of(cut(it, inner), theme.dim));
+            let lines = lines
+                .iter()
+                .map(|it| Row::of(shortened(it, inner), theme.dim));
             rows.extend(lines);
         }
         let hints =
@@ -126,7 +129,7 @@ impl App {
             let mark = if at == list.at { "▸ " } else { "  " };
             rows.push(Row {
                 gutter: vec![Piece::new(mark, theme.accent)],
-                ..Row::of(cut(&clean::line(line), inner), style)
+                ..Row::of(shortened(&clean::line(line), inner), style)
             });
         }
         if list.found.is_empty() {
@@ -166,7 +169,7 @@ impl App {
             let text = format!("{line} · {}", child.state());
             rows.push(Row {
                 gutter: vec![Piece::new("  ├ ", theme.frame)],
-                ..Row::of(cut(&text, width.saturating_sub(4)), theme.text)
+                ..Row::of(shortened(&text, width.saturating_sub(4)), theme.text)
             });
         }
         if let Some(last) = rows.last_mut() {

@@ -9,6 +9,7 @@ use crate::theme::Theme;
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use rondo_core::shown::BAR;
+use rondo_types::units::counted;
 
 /// Stands before the rows of a draft in the panel.
 const MARK: &str = "  ";
@@ -45,7 +46,7 @@ impl App {
         let left = rows.len().saturating_sub(from + room);
         let foot = match left {
             0 => "─".repeat(inner),
-            left => format!("── {left} more rows: PageDown "),
+            left => format!("── {}: PageDown ", counted(left, "more row")),
         };
         shown.push(Row::of(foot, theme.frame));
         shown.extend(field);
@@ -158,6 +159,7 @@ fn exact_rows(text: &str, width: usize, theme: &Theme) -> Vec<Row> {
         };
         let wrap = Wrap {
             keeps_blanks: true,
+            keeps_words: true,
             ..Wrap::at(width).behind(Piece::new(bar, theme.text))
         };
         wrap.lines(rest, theme.text)

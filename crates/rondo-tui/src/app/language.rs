@@ -1,6 +1,6 @@
 //! What is typed: whom it is for, and what becomes of it.
 
-use super::{App, Effect, Layer};
+use super::{App, Effect, Layer, python_pane};
 use crate::prompt::mode::{Line, Mode};
 use crate::prompt::reply::{AtPrompt, FailedCell, Panel};
 use crate::prompt::slash;
@@ -38,6 +38,16 @@ impl App {
             Line::Run { command, shared } => vec![self.shell_command(command, shared, false)],
             Line::Python(code) => vec![self.python_cell(code.to_owned(), false)],
             Line::Slash { name, rest } => self.slash(name, rest),
+        }
+    }
+
+    /// Returns whether the draft is the beginning of a command or of a cell, and Enter begins another line of it.
+    pub(super) fn goes_on(&self) -> bool {
+        let is_slash = |name: &str| slash::find(name).is_some();
+        match self.language.parse_line(self.editor.text(), is_slash) {
+            Line::Run { command, .. } => !rondo_policy::is_complete(command),
+            Line::Python(code) => python_pane::goes_on(code),
+            Line::Empty | Line::Ask(_) | Line::Slash { .. } => false,
         }
     }
 
@@ -109,8 +119,11 @@ impl App {
         Vec::new()
     }
 
-    /// Returns the words of the latest turn.
+    /// Returns the words of the latest turn; none where it only summed up, as nobody typed them.
     pub(crate) fn latest_asked(&self) -> String {
+        if self.story.only_summed_up() {
+            return String::new();
+        }
         let asked = self.story.transcript.latest().find_map(|it| match it.1 {
             Told::Asked(text) => Some(text.clone()),
             _ => None,

@@ -18,6 +18,7 @@ use ratatui_core::style::Style;
 use rondo_runtime::cells::{PtySize, shell_text};
 use rondo_runtime::service::{Cell, CellEnd, CellEvent};
 use rondo_runtime::terminal::{RECENT_COMMANDS_MAX, TerminalContext};
+use rondo_types::units::counted;
 use std::collections::VecDeque;
 
 /// From this width on, the pane stands beside the conversation; below it under it, from this height on, and otherwise it
@@ -396,6 +397,9 @@ impl App {
     fn pane_prompt_key(&mut self, key: &KeyEvent) -> Vec<Effect> {
         self.pane.emulator.scroll_to_bottom();
         match spelled(key).as_deref() {
+            Some("Enter") if !rondo_policy::is_complete(self.pane.prompt.editor.text()) => {
+                self.pane.prompt.editor.insert("\n");
+            }
             Some("Enter") => return self.run_pane_line(),
             Some("Tab") => return self.complete_in_pane(),
             Some("Up" | "Ctrl-P") => self.pane.prompt.recall(true),
@@ -556,7 +560,7 @@ impl App {
         let mut shown: Vec<Row> = rows.into_iter().skip(preview.from).take(room).collect();
         let more = match left {
             0 => String::new(),
-            left => format!(" · {left} more rows: PageDown"),
+            left => format!(" · {}: PageDown", counted(left, "more row")),
         };
         let hint = format!("Enter: goes along with your next message · Esc: does not{more}");
         shown.push(Row::of(hint, theme.accent));

@@ -109,7 +109,7 @@ fn told(ending: &CellEnding, traceback: Option<&str>) -> (bool, String) {
 }
 
 /// Returns whether code goes on in another line: a block was begun, and no empty line ends it.
-fn goes_on(code: &str) -> bool {
+pub(super) fn goes_on(code: &str) -> bool {
     let last = code.lines().next_back().unwrap_or_default();
     let begins_block = last.trim_end().ends_with([':', '\\', '(', '[', '{', ',']);
     let is_in_block = last.starts_with([' ', '\t']) && !last.trim().is_empty();

@@ -1,6 +1,7 @@
 //! The lines that say what goes on, and how much of what may be used is used.
 
 use super::{App, keys};
+use crate::call_line::shortened;
 use crate::text::{Row, clean, columns};
 use crate::transcript::cut;
 use rondo_types::units::dollars;
@@ -43,7 +44,7 @@ impl App {
 
     pub(super) fn status_row(&self, width: usize) -> Row {
         if let Some(flash) = &self.flash {
-            return Row::of(cut(&format!(" {flash}"), width), self.theme.warn);
+            return Row::of(shortened(&format!(" {flash}"), width), self.theme.warn);
         }
         if self.selected.is_some() {
             return Row::of(cut(&selection_hints(), width), self.theme.accent);

@@ -60,6 +60,9 @@ pub(crate) struct Story {
     pub(crate) is_in_turn: bool,
     /// How the last turn ended, once.
     pub(crate) ended: Option<StopReason>,
+    /// Whether older messages were summed up in the latest turn, and whether that was all of it.
+    has_summary: bool,
+    only_summary: bool,
     answer: Option<usize>,
     thought: Option<usize>,
     calls: HashMap<CallId, usize>,
@@ -325,12 +328,14 @@ impl Story {
                 self.quote(&quotes);
             }
             EventBody::CompactionStarted { .. } => self.activity = Activity::summarising(at),
+            EventBody::Compacted { .. } => self.has_summary = true,
             _ => {}
         }
     }
 
     fn init(&mut self, init: InitEvent, at: TimeMs) {
         self.is_in_turn = true;
+        (self.has_summary, self.only_summary) = (false, false);
         self.model = Some(init.model);
         self.profile = Some(init.profile);
         self.reader = EventReader::default();
@@ -430,11 +435,17 @@ impl Story {
         self.close_texts();
     }
 
+    /// Returns whether the latest turn only summed up what was said before.
+    pub(super) fn only_summed_up(&self) -> bool {
+        self.only_summary
+    }
+
     fn result(&mut self, result: &ResultEvent) {
         let reason = result.stop_reason;
         let turn = self.totals.latest();
         let is_built = turn.is_some_and(|turn| turn.built_answer().is_some());
         let found = turn.map_or("", TurnView::found).to_owned();
+        self.only_summary = is_built && self.has_summary && reason == StopReason::Complete;
         match reason {
             _ if self.is_react() => {
                 let last = EventReader::last(reason, result.text.clone());
@@ -455,7 +466,8 @@ impl Story {
         if reason == StopReason::Cancelled {
             self.note(Tone::Warn, "stopped");
         }
-        self.say_failure(result, is_built);
+        // A summary is an answer that no step said.
+        self.say_failure(result, is_built && reason != StopReason::Complete);
         let cost = result.cost_usd.filter(|it| *it > 0.0);
         let cost = cost.map_or_else(String::new, |it| format!(" · {}", dollars(it)));
         let steps = counted(result.steps, "step");

@@ -614,3 +614,24 @@ fn a_message_that_is_typed_over_the_to_do_list_is_whole() {
     scene.types("/cop");
     assert_eq!(scene.app.editor.text(), "/cop");
 }
+
+#[test]
+fn enter_begins_another_line_of_a_command_or_a_cell_that_is_not_whole() {
+    let mut scene = Scene::new();
+    for (typed, rest, language) in [
+        ("!echo \"abc", "def\"", Mode::Agent),
+        ("for i in 1 2; do", "echo $i; done", Mode::Shell),
+        ("if True:", "", Mode::Python),
+    ] {
+        scene.app.set_language(language);
+        scene.types(typed);
+        assert_eq!(scene.press(KeyCode::Enter), [], "{typed}");
+        assert_eq!(scene.app.editor.text(), format!("{typed}\n"));
+        scene.types(rest);
+        assert_eq!(
+            scene.press(KeyCode::Enter).len(),
+            usize::from(!rest.is_empty())
+        );
+        scene.app.editor.take();
+    }
+}

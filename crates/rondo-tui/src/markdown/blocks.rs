@@ -307,6 +307,7 @@ impl<'a> Layout<'a> {
             first,
             rest,
             keeps_blanks: false,
+            keeps_words: false,
         }
     }
 

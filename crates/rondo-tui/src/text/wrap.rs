@@ -43,6 +43,8 @@ pub(crate) struct Wrap {
     pub(crate) rest: Vec<Piece>,
     /// Keeps blanks as text, as in code.
     pub(crate) keeps_blanks: bool,
+    /// Whether words stay whole where blanks are kept, if they are not longer than half a row.
+    pub(crate) keeps_words: bool,
 }
 
 impl Wrap {
@@ -134,11 +136,29 @@ impl Breaker<'_> {
             for letter in piece.text.graphemes(true) {
                 let wide = columns(letter);
                 if self.used + wide > self.room() && self.used > 0 {
+                    let word = self.take_word(letter);
                     self.end(Break::Word);
+                    if let Some(word) = word {
+                        self.push(&word.text, word.style);
+                    }
                 }
                 self.push(letter, piece.style);
             }
         }
+    }
+
+    /// Takes the word off the row's end that goes on with the next letter, where it is to stay whole.
+    fn take_word(&mut self, next: &str) -> Option<Piece> {
+        let most = self.room() / 2;
+        let last = self.row.pieces.last_mut()?;
+        if !self.wrap.keeps_words || next == " " {
+            return None;
+        }
+        let begins = word_begins(&last.text).filter(|it| *it < last.text.len())?;
+        if columns(last.text.get(begins..)?) > most {
+            return None;
+        }
+        Some(Piece::new(last.text.split_off(begins), last.style))
     }
 
     fn words(&mut self, pieces: &[Piece]) {
@@ -164,6 +184,20 @@ impl Breaker<'_> {
             }
         }
     }
+}
+
+/// Returns where the last word of a text begins: after a blank, or a hyphen within a word.
+fn word_begins(text: &str) -> Option<usize> {
+    let mut before = None;
+    let mut begins = None;
+    for (at, letter) in text.char_indices() {
+        let is_hyphen = letter == '-' && before.is_some_and(char::is_alphanumeric);
+        if letter == ' ' || is_hyphen {
+            begins = Some(at + letter.len_utf8());
+        }
+        before = Some(letter);
+    }
+    begins
 }
 
 /// Splits pieces into words and the blanks between them, in order.

@@ -1,6 +1,7 @@
 //! Activity of a subagent, as branches below the card of the call that started it.
 
 use super::entry::cut;
+use crate::call_line::shortened;
 use crate::text::{Piece, Row, clean, columns};
 use crate::theme::Theme;
 use rondo_runtime::view::{CallState, CallView, Fold};
@@ -158,7 +159,7 @@ fn branch_row(
     Row {
         gutter: vec![Piece::new(branch, theme.frame), Piece::new(mark, style)],
         pieces: vec![
-            Piece::new(cut(text, room), theme.text),
+            Piece::new(shortened(text, room), theme.text),
             Piece::new(format!("  {took}"), theme.dim),
         ],
         ..Row::default()

@@ -399,6 +399,7 @@ impl Layout<'_> {
             first: gutter(number.map_or_else(String::new, |it| it.to_string()), sign),
             rest: gutter(String::new(), "  "),
             keeps_blanks: true,
+            keeps_words: false,
         };
         wrap.rows(pieces)
     }

@@ -1,7 +1,9 @@
 //! Tests: what happens in a session, as entries of the conversation.
 
 use super::*;
-use rondo_types::{ErrorClass, InDoubtDecision, ModelError, Outcome, SessionId, TurnId};
+use rondo_types::{
+    CompactionKind, ErrorClass, InDoubtDecision, ModelError, Outcome, SessionId, TurnId,
+};
 
 fn shown(story: &Story) -> Vec<String> {
     let mut all: Vec<String> = story.transcript.latest().map(|it| it.1.source()).collect();
@@ -212,4 +214,30 @@ fn of_a_call_that_never_ran_no_time_is_said() {
         panic!("{entry:?}")
     };
     assert_eq!(card.end.as_ref().unwrap().took_ms, None);
+}
+
+#[test]
+fn a_turn_that_only_sums_up_ends_with_its_summary_and_no_failure() {
+    let mut story = Story::default();
+    let compacted = EventBody::Compacted {
+        replaced: 48,
+        how: CompactionKind::Summarised,
+        model: None,
+        reason: None,
+    };
+    let outcome = Outcome {
+        text: "They spoke of fruit.".to_owned(),
+        stop_reason: StopReason::Complete,
+        ..Outcome::failed(ModelError::new(ErrorClass::Network, "none"))
+    };
+    let mut result = ResultEvent::from_outcome(&outcome);
+    result.error = None;
+    happens(&mut story, [compacted, EventBody::Result(Box::new(result))]);
+    let told = shown(&story);
+    assert!(
+        told.contains(&"They spoke of fruit.".to_owned()),
+        "{told:?}"
+    );
+    assert!(!told.join("\n").contains("no answer"), "{told:?}");
+    assert!(story.only_summed_up());
 }
