@@ -10,7 +10,10 @@ use crate::interactive::GoesOn;
 use crate::slash::{self, Context, Host};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use rondo_runtime::NoNotices;
 use rondo_runtime::service::SessionHandle;
+use rondo_runtime::sessions::LastAsked;
+use rondo_runtime::spec::go_on_with;
 use rondo_script::InitAction;
 use rondo_tui::prompt::reply::{AtPrompt, Change, CommandContext, Origin, Reply, Shown};
 use rondo_tui::prompt::run_mode::RunMode;
@@ -161,11 +164,23 @@ impl Repl {
         match origin {
             Origin::New => self.talk.begin(session),
             Origin::Recorded => {
+                self.keep_model(&session)?;
                 self.talk.take(session)?;
                 self.note_session()?;
                 self.tell_cells()?;
             }
             Origin::Copy | Origin::BeforeTurn => self.go_on_in_copy(session, origin).await?,
+        }
+        Ok(())
+    }
+
+    /// Goes on with the model that a session asked, unless the command line names one.
+    fn keep_model(&mut self, session: &SessionHandle) -> Result<()> {
+        let Some(info) = session.info()? else {
+            return Ok(());
+        };
+        if let Some(last) = LastAsked::last(session.store(), &info)? {
+            go_on_with(&last, &mut self.talk.settings, &NoNotices)?;
         }
         Ok(())
     }

@@ -7,8 +7,8 @@ use crate::exit::Exit;
 use rondo_core::session_store::{SessionInfo, SessionState};
 use rondo_runtime::service::SessionHandle;
 use rondo_runtime::sessions::{self, LastAsked};
-use rondo_runtime::spec::other_answers;
-use rondo_runtime::{SessionOptions, compaction, todo};
+use rondo_runtime::spec::{go_on_with, other_answers};
+use rondo_runtime::{NoNotices, SessionOptions, compaction, todo};
 use rondo_tui::prompt::reply::{Change, Origin, Panel, Reply, Shown};
 use rondo_types::units::counted;
 
@@ -140,7 +140,11 @@ fn go_on(id: &str, context: &Context) -> Result<Reply> {
     lines.extend(own.map(|own| {
         format!("it was recorded in `{own}` and continues here; `!cd {own}` changes to it")
     }));
-    lines.extend(last.and_then(|last| other_answers(&last, settings)));
+    if let Some(last) = last {
+        let mut kept = settings.clone();
+        go_on_with(&last, &mut kept, &NoNotices)?;
+        lines.extend(other_answers(&last, &kept));
+    }
     let session = context.service.session(info.id, options(context));
     let origin = Origin::Recorded;
     Ok(Reply::words(lines.join("\n")).with(Change::Session { session, origin }))

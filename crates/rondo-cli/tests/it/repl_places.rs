@@ -195,3 +195,29 @@ async fn a_session_that_worked_elsewhere_says_so_and_goes_on_here() {
     person.prompt("agent").await;
     leave(person).await;
 }
+
+#[tokio::test]
+async fn a_session_that_is_resumed_asks_its_own_model() {
+    let server = serve(vec![says("A pear."), says("Green.")]).await;
+    let env = TestEnv::new();
+    let url = server.url("/v1");
+    env.user_config("model = \"openai/default\"\n");
+    let asked = [
+        "ask",
+        "-m",
+        "openai/own",
+        "--base-url",
+        &url,
+        "name a fruit",
+    ];
+    assert_eq!(env.run(&asked).await.code, Some(0));
+    let mut person = Person::start(&env, &["repl", "--base-url", &url]);
+    person.prompt("agent").await;
+    person.enter("/resume latest").await;
+    person.prompt("agent").await;
+    person.enter("which colour?").await;
+    person.sees("Green.").await;
+    person.prompt("agent").await;
+    leave(person).await;
+    assert_eq!(server.requests()[1].json()["model"], "own");
+}

@@ -184,3 +184,47 @@ async fn continuing_the_session_of_another_directory_is_asked_about_at_both_prom
         "{last}"
     );
 }
+
+#[tokio::test]
+async fn a_session_that_goes_on_shows_and_asks_its_own_model() {
+    let server = serve(vec![
+        says("A pear."),
+        says("Green."),
+        says("Sweet."),
+        says("A plum."),
+    ])
+    .await;
+    let env = TestEnv::new();
+    let url = server.url("/v1");
+    env.user_config("model = \"openai/default\"\n");
+    let asked = [
+        "ask",
+        "-m",
+        "openai/own",
+        "--base-url",
+        &url,
+        "name a fruit",
+    ];
+    assert_eq!(env.run(&asked).await.code, Some(0));
+    let mut person = Person::start(&env, &["-c", "--base-url", &url]);
+    person.shows("openai/own ·").await;
+    person.press("which colour?\r").await;
+    person.shows("Green.").await;
+    person.press("/clear\r").await;
+    person.shows("openai/default ·").await;
+    person.press("/resume latest\r").await;
+    person.shows("openai/own ·").await;
+    person.press("which taste?\r").await;
+    person.shows("Sweet.").await;
+    person.press("/clear\r").await;
+    person.shows("openai/default ·").await;
+    person.press("name another\r").await;
+    person.shows("A plum.").await;
+    leave(person).await;
+    let models: Vec<_> = server
+        .requests()
+        .iter()
+        .map(|it| it.json()["model"].clone())
+        .collect();
+    assert_eq!(models, ["own", "own", "own", "default"]);
+}

@@ -82,6 +82,7 @@ impl Runner {
         match change {
             Change::Model(name) => {
                 self.session.set_model(&name);
+                self.named = Some(name.clone());
                 self.settings.values.model = Some(name);
                 self.show_answers();
             }
@@ -138,13 +139,17 @@ impl Runner {
         };
         let asked = (origin == Origin::BeforeTurn).then(|| self.app.latest_asked());
         self.show(session, note);
+        match origin {
+            Origin::Recorded => self.keep_model(),
+            Origin::New | Origin::Copy | Origin::BeforeTurn => self.carry_model(),
+        }
         if let Some(asked) = asked {
             self.app.set_draft(&asked);
         }
     }
 
     /// Shows the model and the profile of the next turn in the status line.
-    fn show_answers(&mut self) {
+    pub(super) fn show_answers(&mut self) {
         let (model, profile, context_max) = answers(&self.settings);
         self.app.set_answers(model, profile, context_max);
     }

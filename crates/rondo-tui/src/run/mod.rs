@@ -265,6 +265,10 @@ struct Runner {
     ended: Option<Ended>,
     /// Settings chosen for the sessions of this screen.
     chosen: Layer,
+    /// The model of the settings that the screen was opened with, which new sessions ask.
+    configured: Option<String>,
+    /// The model that `/model` chose for the session that is shown.
+    named: Option<String>,
     shell: ShellLink,
     python: PythonLink,
 }
@@ -310,7 +314,10 @@ impl Runner {
         app.set_draft(heard.typed.trim_end_matches(['\r', '\n']));
         let done = mpsc::channel(RESULTS_MAX);
         let submissions = Submissions::start(&program, &service, done.0.clone());
+        let configured = settings.values.model.clone();
         let mut runner = Self {
+            configured,
+            named: None,
             app,
             service,
             session,
@@ -342,6 +349,7 @@ impl Runner {
             shell: ShellLink::default(),
             python: PythonLink::default(),
         };
+        runner.keep_model();
         runner.show_place();
         runner.go_on_in(kept);
         Ok((runner, effects))

@@ -5,10 +5,11 @@ use super::effects::Done;
 use crate::app::{Effect, LISTED_MAX, Story};
 use rondo_runtime::error::Result;
 use rondo_runtime::service::{Cell, SessionHandle};
+use rondo_runtime::sessions::LastAsked;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::weights::catalogue;
-use rondo_runtime::{Layer, SessionOptions, SetupError, models};
+use rondo_runtime::{Layer, NoNotices, SessionOptions, SetupError, models, spec};
 use rondo_types::SessionId;
 use std::collections::HashMap;
 use tokio::task::spawn_blocking;
@@ -90,6 +91,37 @@ impl Runner {
         self.act(effects).await;
     }
 
+    /// Goes on with the model that the session asked, unless the command line names one, as its next turn does.
+    pub(super) fn keep_model(&mut self) {
+        self.named = None;
+        if let Err(error) = self.take_model() {
+            self.failed(&error);
+        }
+        self.show_answers();
+    }
+
+    fn take_model(&mut self) -> Result<()> {
+        self.settings.values.model.clone_from(&self.configured);
+        let Some(info) = self.session.info()? else {
+            return Ok(());
+        };
+        let Some(last) = LastAsked::last(self.session.store(), &info)? else {
+            return Ok(());
+        };
+        let mut kept = self.settings.clone();
+        let taken = spec::go_on_with(&last, &mut kept, &NoNotices);
+        self.settings.values.model = kept.values.model.take();
+        taken
+    }
+
+    /// Has a session that begins from the one at the screen ask what was chosen there.
+    pub(super) fn carry_model(&mut self) {
+        match self.named.clone() {
+            Some(named) => self.session.set_model(&named),
+            None => self.keep_model(),
+        }
+    }
+
     fn options(&self) -> SessionOptions {
         SessionOptions::in_directory(&self.settings.directory)
     }
@@ -102,6 +134,7 @@ impl Runner {
             fork,
             Some(format!("a copy of `{from}`, which stays as it is")),
         );
+        self.keep_model();
         Ok(())
     }
 
