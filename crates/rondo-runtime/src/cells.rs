@@ -21,7 +21,7 @@ use rondo_exec::shell::{CommandEnd, Shell, ShellProgram, ShellSettings};
 use rondo_policy::{Variables, Workdir};
 use rondo_python::{CellEnd, SessionError};
 use rondo_types::text::{both_ends, first_bytes};
-use rondo_types::{Part, SessionId};
+use rondo_types::{Message, Part, SessionId};
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -244,6 +244,27 @@ pub fn shell_text(
     format!(
         "<shell directory=\"{directory}\" exit_code=\"{exit_code}\">\n$ {command}\n{output}{omitted}\n</shell>"
     )
+}
+
+/// Returns the words of a message, without the commands, cells and files that go along with them. A message that has no
+/// words of its own is returned whole.
+pub(crate) fn words(message: &Message) -> String {
+    let begins = [
+        "<shell directory=\"",
+        "<python>\n",
+        "<file path=\"",
+        "<resource ",
+    ];
+    let texts = message.parts.iter().filter_map(|it| match it {
+        Part::Text(part) => Some(part.text.as_str()),
+        _ => None,
+    });
+    let own = texts.filter(|text| !begins.iter().any(|it| text.trim_start().starts_with(it)));
+    let own: String = own.collect();
+    match own.trim().is_empty() {
+        true => message.text(),
+        false => own,
+    }
 }
 
 impl Session {

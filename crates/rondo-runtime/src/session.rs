@@ -1,6 +1,7 @@
 //! A session of a host: found, opened, and asked.
 
 use crate::calls;
+use crate::cells::words;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::ids;
 use crate::parking::{self, has_expired};
@@ -473,7 +474,7 @@ impl Session {
     pub fn turn(&mut self, builder: TurnBuilder) -> Result<Turn> {
         let builder = builder.redacted(&self.runtime, &self.settings);
         if let Some(message) = builder.start.message() {
-            self.begin_turn(title(&message.text()))?;
+            self.begin_turn(title(&words(message)))?;
         }
         let Some(conversation) = &self.conversation else {
             let message = "there is no turn to resume";

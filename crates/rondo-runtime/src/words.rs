@@ -1,6 +1,7 @@
 //! Texts of hosts for events whose fields are words of the program.
 
 use rondo_types::{ErrorClass, InDoubtDecision};
+use serde_json::Value;
 
 /// Returns the text for a failed request that is sent again; the provider's name follows it.
 #[must_use]
@@ -40,6 +41,42 @@ pub fn in_doubt(name: &str, decision: InDoubtDecision, still_running: bool) -> S
     format!("`{name}` was running when the turn was cut off: {what}")
 }
 
+/// Returns how a call failed, by the name of its error's code; another text is returned as it is.
+#[must_use]
+pub fn failed_call(code: &str) -> &str {
+    match code {
+        "invalid_args" => "wrong arguments",
+        "unknown_tool" => "unknown tool",
+        "python_exception" => "Python error",
+        "timeout" => "timed out",
+        "not_run" => "not run",
+        "in_doubt" => "outcome unknown",
+        "internal" => "internal error",
+        other => other,
+    }
+}
+
+/// Returns why an answer was refused, with the places where it does not fit its schema in words rather than as data.
+#[must_use]
+pub fn refused_answer(reason: &str) -> String {
+    let in_words = reason
+        .split_once("JSON schema: ")
+        .and_then(|(before, rest)| {
+            let places: Vec<Value> = serde_json::from_str(&format!("[{rest}]")).ok()?;
+            let places: Option<Vec<String>> = places.iter().map(place).collect();
+            Some(format!("{before}JSON schema: {}", places?.join("; ")))
+        });
+    in_words.unwrap_or_else(|| reason.to_owned())
+}
+
+fn place(place: &Value) -> Option<String> {
+    let (at, is) = (place.get("at")?.as_str()?, place.get("is")?.as_str()?);
+    Some(match at {
+        "" | "/" => is.to_owned(),
+        at => format!("at `{at}`, {is}"),
+    })
+}
+
 /// Returns the text of a failed call's result as a person reads it: without the error's code, which is beside the call
 /// (`error (denied): no`), and without the details of arguments that do not fit, which the text has in words already.
 #[must_use]
@@ -49,9 +86,15 @@ pub fn without_code(text: &str) -> &str {
     let is_code = |it: &str| it.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     let said = parts.filter(|it| is_code(it.0)).map_or(text, |it| it.1);
     match said.rsplit_once('\n') {
-        Some((words, details)) if details.starts_with("{\"violations\":[") => words,
+        Some((words, details)) if is_details(details) => words,
         _ => said,
     }
+}
+
+fn is_details(line: &str) -> bool {
+    ["{\"violations\":[", "{\"syntax\":"]
+        .iter()
+        .any(|it| line.starts_with(it))
 }
 
 #[cfg(test)]
@@ -69,5 +112,19 @@ mod tests {
             without_code(&misfit),
             "it does not fit:\n- /path: is missing"
         );
+        let broken = "error (invalid_args): they are not JSON\n{\"syntax\":\"not JSON: eof\"}";
+        assert_eq!(without_code(broken), "they are not JSON");
+    }
+
+    #[test]
+    fn codes_and_places_in_a_schema_are_said_in_words() {
+        assert_eq!(failed_call("invalid_args"), "wrong arguments");
+        assert_eq!(failed_call("exit 1"), "exit 1");
+        let reason = r#"the answer does not fit its JSON schema: {"at":"/a","is":"the value is no integer"}, {"at":"","is":"`b` is missing"}"#;
+        assert_eq!(
+            refused_answer(reason),
+            "the answer does not fit its JSON schema: at `/a`, the value is no integer; `b` is missing"
+        );
+        assert_eq!(refused_answer("too long"), "too long");
     }
 }

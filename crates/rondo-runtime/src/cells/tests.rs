@@ -67,3 +67,19 @@ fn what_ran_in_an_interpreter_is_known_until_that_is_lost() {
     assert!(presence.sync(2));
     assert!(held(&presence, 0).is_empty());
 }
+
+#[test]
+fn the_words_of_a_message_are_without_what_goes_along() {
+    let shell = Part::text(shell_text("ls", Path::new("/x"), 0, "a", 0));
+    let message = |parts: Vec<Part>| Message {
+        parts,
+        ..Message::user(String::new())
+    };
+    for parts in [
+        vec![Part::text("what is this?"), shell.clone()],
+        vec![shell.clone(), Part::text("what is this?")],
+    ] {
+        assert_eq!(words(&message(parts)), "what is this?");
+    }
+    assert!(words(&message(vec![shell])).starts_with("<shell "));
+}

@@ -5,6 +5,7 @@ use super::host::AskedTurn;
 use super::running::Running;
 use super::taking::read_again;
 use super::update::UpdateBody;
+use crate::cells::words;
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::parking;
 use crate::secrets;
@@ -68,7 +69,7 @@ impl Actor {
         };
         let secrets = secrets::of_env(&session.settings);
         let secrets = self.entry.with_shells(secrets);
-        session.begin_turn(title(&secrets.text(begun.message.text())))?;
+        session.begin_turn(title(&secrets.text(words(&begun.message))))?;
         let Some(conversation) = session.conversation_mut() else {
             return Ok(None);
         };

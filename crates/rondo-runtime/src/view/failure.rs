@@ -1,6 +1,7 @@
 //! Why a turn has no answer, and what to do about it.
 
 use crate::target::ModelTarget;
+use crate::words;
 use rondo_types::units::counted;
 use rondo_types::{ErrorClass, ModelError, ResultEvent, StopReason};
 
@@ -27,6 +28,7 @@ impl Failure {
         let (reason, work) = (stopped_by(result.stop_reason), work(result));
         let (message, hint) = match &result.error {
             Some(error) if result.stop_reason == StopReason::InvalidResponse => {
+                let error = words::refused_answer(&error.to_string());
                 let message = format!("there is no answer: {reason}: {error}{work}");
                 (message, None)
             }

@@ -75,6 +75,7 @@ impl Note {
     /// Returns the line about a reply that could not be used.
     pub(super) fn rejected(reason: &str, is_asked_again: bool) -> Self {
         let again = if is_asked_again { "; asking again" } else { "" };
+        let reason = words::refused_answer(reason);
         Self::warning(format!("the reply cannot be used ({reason}){again}"))
     }
 }
