@@ -240,7 +240,10 @@ impl TextView {
             let said = match code {
                 ToolErrorCode::Cancelled => code.to_string(),
                 ToolErrorCode::Denied if call.is_refused => "denied by you".to_owned(),
-                _ => format!("{code}: {}", words::without_code(&why)),
+                _ => {
+                    let failed = words::failed_call(code.as_str());
+                    format!("{failed}: {}", words::without_code(&why))
+                }
             };
             let said = first_line(&said, columns.saturating_sub(4));
             self.failed(&format!("  ✗ {said}"));

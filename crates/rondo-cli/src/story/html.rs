@@ -1,13 +1,12 @@
 //! A recorded session as a page of HTML.
 
 use super::Story;
-use super::words::{NO_END, ending, of_step, of_turn, title};
+use super::words::{NO_END, ending, of_result, of_step, of_turn, title};
 use crate::render::escape::xml;
 use rondo_runtime::sanitize::cell;
 use rondo_runtime::todo::as_text;
 use rondo_runtime::view::{Item, TurnView};
 use rondo_types::TodoItem;
-use rondo_types::units::took;
 use std::fmt::Write as _;
 
 /// The page needs nothing but itself: no script, no font, no address.
@@ -146,12 +145,15 @@ fn write_item(page: &mut String, item: &Item) {
             took_ms,
             ..
         } => {
-            let (class, what) = match item.failure() {
-                Some(failure) => ("failed", format!("failed with {failure}")),
-                None => ("result", "returned".to_owned()),
+            let failure = item.failure();
+            let class = if failure.is_some() {
+                "failed"
+            } else {
+                "result"
             };
+            let ended = of_result(failure.as_deref(), *took_ms);
             let tool = if tool.is_empty() { "the call" } else { tool };
-            let summary = format!("{tool} {what} after {}", took(*took_ms));
+            let summary = format!("{tool} {ended}");
             folded(page, class, &summary, text);
         }
         Item::Cell { code, result, .. } => {

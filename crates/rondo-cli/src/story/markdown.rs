@@ -1,12 +1,11 @@
 //! A recorded session as Markdown.
 
 use super::Story;
-use super::words::{NO_END, ending, of_step, of_turn, title};
+use super::words::{NO_END, ending, of_result, of_step, of_turn, title};
 use rondo_runtime::sanitize::cell;
 use rondo_runtime::todo::mark;
 use rondo_runtime::view::{Item, TurnView};
 use rondo_types::TodoItem;
-use rondo_types::units::took;
 use std::fmt::Write as _;
 
 /// Renders the beginning of a session.
@@ -80,13 +79,9 @@ fn write_item(text: &mut String, item: &Item) {
             took_ms,
             ..
         } => {
-            let what = match item.failure() {
-                Some(failure) => format!("failed with `{failure}`"),
-                None => "returned".to_owned(),
-            };
+            let ended = of_result(item.failure().as_deref(), *took_ms);
             let tool = if tool.is_empty() { "the call" } else { tool };
-            let took = took(*took_ms);
-            write!(text, "\n`{tool}` {what} after {took}:\n{}", fenced(said))
+            write!(text, "\n`{tool}` {ended}:\n{}", fenced(said))
         }
         Item::Cell { code, result, .. } => {
             let result = result.as_deref().unwrap_or(NO_END);

@@ -173,7 +173,7 @@ fn markdown_has_what_was_said_and_fences_that_hold() {
     let text = whole(StoryFormat::Markdown);
     assert!(text.starts_with("# <title>\n\nSession `s-1` in `/a & b`\n"));
     assert!(text.contains("**User**\n\nWhat <b>is</b> it?\n"));
-    assert!(text.contains("`look` failed with `failed` after 1.2 s:\n\n````\nno ``` here\n````\n"));
+    assert!(text.contains("`look` failed after 1.2 s:\n\n````\nno ``` here\n````\n"));
     assert!(!text.contains("**Answer**"), "it was said: {text}");
 }
 
@@ -259,8 +259,5 @@ fn a_call_that_never_began_is_named() {
         });
     }
     let text = shown(&fold.end().unwrap(), StoryFormat::Markdown, true);
-    assert!(
-        text.contains("`fly` failed with `unknown_tool` after"),
-        "{text}"
-    );
+    assert!(text.contains("`fly` failed (unknown tool) after"), "{text}");
 }

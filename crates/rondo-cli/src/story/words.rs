@@ -4,6 +4,7 @@ use super::Story;
 use rondo_runtime::calendar;
 use rondo_runtime::sanitize::cell;
 use rondo_runtime::view::{StepView, TurnView};
+use rondo_runtime::words::failed_call;
 use rondo_types::units::{counted, dollars, tokens, took};
 use rondo_types::{Question, Usage};
 
@@ -63,4 +64,16 @@ pub(super) fn ending(turn: &TurnView) -> Option<String> {
 fn waiting(questions: &[Question]) -> String {
     let names: Vec<String> = questions.iter().map(|it| format!("`{}`", it.id)).collect();
     format!("The turn waits for an answer to {}.", names.join(", "))
+}
+
+/// Says how a call ended, with the time that it took; `failure` is how it failed.
+pub(super) fn of_result(failure: Option<&str>, took_ms: u64) -> String {
+    match failure {
+        None => format!("returned after {}", took(took_ms)),
+        Some("failed") => format!("failed after {}", took(took_ms)),
+        Some("not_run") => "was not run".to_owned(),
+        Some(failure) => {
+            format!("failed ({}) after {}", failed_call(failure), took(took_ms))
+        }
+    }
 }

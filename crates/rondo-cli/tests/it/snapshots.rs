@@ -390,7 +390,7 @@ async fn turns_on_the_screen() {
         person.press(question).await;
         person.press(ENTER).await;
         if asks {
-            person.shows("Alt-Y reviews").await;
+            person.shows("may this run?").await;
             person.press(REVIEW).await;
             person.shows("y allow").await;
             let _ = write!(text, "# {}, asked\n{}\n", scene.name, on_screen(&person));

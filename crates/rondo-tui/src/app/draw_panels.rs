@@ -99,8 +99,7 @@ impl App {
                 .map(|it| Row::of(shortened(it, inner), theme.dim));
             rows.extend(lines);
         }
-        let hints =
-            "Enter goes on · Ctrl-B copies · F2 title · Ctrl-D removes, or takes that back · Esc";
+        let hints = "Enter goes on · Ctrl-B copies · F2 title · Ctrl-D removes, or takes that back · Esc closes";
         rows.extend(Wrap::at(inner).lines(hints, theme.accent));
         let top = panel(buffer, area, &theme.focus, "sessions", &rows);
         let x = u16::try_from(caret)

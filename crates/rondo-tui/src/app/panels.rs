@@ -66,8 +66,8 @@ impl Recall {
     /// Returns what stands above the panel.
     pub(super) fn title(&self) -> &'static str {
         match self.models {
-            Some(_) => "models · Enter chooses one for the next turn · Esc",
-            None => "typed before · Enter takes it · Esc",
+            Some(_) => "models · Enter chooses one for the next turn · Esc closes",
+            None => "typed before · Enter takes it · Esc closes",
         }
     }
 }

@@ -7,6 +7,7 @@ use rondo_designs::react::{AgentEvent, EventReader};
 use rondo_runtime::service::{Cell, CellEnd, CellEvent, UpdateBody};
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::view::{Failure, Totals, TurnView, stopped_by};
+use rondo_runtime::words;
 use rondo_types::units::{counted, dollars, took};
 use rondo_types::{
     CallId, EventBody, InitEvent, Question, ResultEvent, StopReason, TimeMs, TodoItem, TurnEvent,
@@ -252,7 +253,8 @@ impl Story {
                 duration_ms,
                 ..
             } => {
-                let said = code.map_or_else(String::new, |it| it.to_string().replace('_', " "));
+                let said =
+                    code.map_or_else(String::new, |it| words::failed_call(it.as_str()).to_owned());
                 self.card(&id, |card| {
                     let end = CardEnd {
                         is_ok: ok,
