@@ -6,7 +6,7 @@ use crate::parts::Parts;
 use crate::run::Run;
 use crate::schema::AnswerSchema;
 use crate::session::Session;
-use crate::typed::{Typed, TypedError};
+use crate::typed::{TypedAnswer, TypedError};
 use crate::{ids, typed};
 use rondo_core::Model;
 use rondo_types::{Message, Outcome, SessionId, ToolSpec, Transcript};
@@ -97,7 +97,7 @@ impl Agent {
     pub async fn run_typed<T: DeserializeOwned + JsonSchema>(
         &self,
         message: impl Into<Message>,
-    ) -> Result<Typed<T>, TypedError> {
+    ) -> Result<TypedAnswer<T>, TypedError> {
         let answer = Arc::new(AnswerSchema::of::<T>());
         let expected = Some(typed::Expected::of::<T>(&answer));
         let run = self

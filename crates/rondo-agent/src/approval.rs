@@ -121,10 +121,10 @@ impl Approver for Nobody {
 }
 
 /// An approver that calls a function about calls, and says no to everything else.
-pub(crate) struct Asks<F>(pub(crate) F);
+pub(crate) struct FnApprover<F>(pub(crate) F);
 
 #[async_trait]
-impl<F, R> Approver for Asks<F>
+impl<F, R> Approver for FnApprover<F>
 where
     F: Fn(Question) -> R + Send + Sync,
     R: Future<Output = AnswerValue> + Send,

@@ -11,18 +11,18 @@ use tokio::runtime::Handle;
 /// back.
 pub(crate) struct TurnBudget {
     budget: Arc<dyn Budgets>,
-    held: Mutex<Vec<Held>>,
+    held: Mutex<Vec<OpenReservation>>,
 }
 
 /// A reservation that is not settled.
-struct Held {
+struct OpenReservation {
     session: SessionId,
     id: String,
     /// Use by the request, if known.
     used: Amount,
 }
 
-impl Held {
+impl OpenReservation {
     fn is(&self, session: &SessionId, id: &str) -> bool {
         (&self.session, self.id.as_str()) == (session, id)
     }
@@ -36,7 +36,7 @@ impl TurnBudget {
         })
     }
 
-    fn held(&self) -> MutexGuard<'_, Vec<Held>> {
+    fn held(&self) -> MutexGuard<'_, Vec<OpenReservation>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -44,7 +44,7 @@ impl TurnBudget {
 #[async_trait]
 impl Budgets for TurnBudget {
     async fn reserve(&self, request: &ReservationRequest) -> Reserved {
-        let held = Held {
+        let held = OpenReservation {
             session: request.session.clone(),
             id: request.id.clone(),
             used: Amount::default(),

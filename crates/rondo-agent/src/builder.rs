@@ -1,7 +1,7 @@
 //! Builds agents, and checks that their parts fit together.
 
 use crate::Agent;
-use crate::approval::{Asks, Nobody};
+use crate::approval::{FnApprover, Nobody};
 use crate::built_in::BuiltIn;
 use crate::gate::OwnToolsRun;
 use crate::parts::Parts;
@@ -215,7 +215,7 @@ impl AgentBuilder {
         F: Fn(Question) -> R + Send + Sync + 'static,
         R: Future<Output = AnswerValue> + Send + 'static,
     {
-        self.approver(Asks(ask))
+        self.approver(FnApprover(ask))
     }
 
     /// Adds a source of tools that may change while a turn runs, such as those of a server: a change counts from the next

@@ -16,7 +16,7 @@ pub(crate) struct BuiltIn {
 }
 
 /// The gate and the directory of the built-in tools that were added.
-pub(crate) struct Installed {
+pub(crate) struct BuiltInTools {
     /// Judges their calls.
     pub(crate) gate: Arc<dyn Gate>,
     /// Their working directory.
@@ -34,14 +34,14 @@ impl BuiltIn {
         self,
         _: &mut Vec<Arc<dyn rondo_core::Tool>>,
         _: &rondo_types::Profile,
-    ) -> Result<Option<Installed>, BuildError> {
+    ) -> Result<Option<BuiltInTools>, BuildError> {
         Ok(None)
     }
 }
 
 #[cfg(any(feature = "exec", feature = "files"))]
 mod install {
-    use super::{BuildError, BuiltIn, Installed};
+    use super::{BuildError, BuiltIn, BuiltInTools};
     use rondo_core::Tool;
     use rondo_policy::rules::Rules;
     use rondo_policy::{AllowedDirs, GateOptions, StandardGate, ToolPatterns};
@@ -56,7 +56,7 @@ mod install {
             self,
             tools: &mut Vec<Arc<dyn Tool>>,
             profile: &Profile,
-        ) -> Result<Option<Installed>, BuildError> {
+        ) -> Result<Option<BuiltInTools>, BuildError> {
             let mut directories = Vec::new();
             #[cfg(feature = "exec")]
             if let Some(options) = self.commands {
@@ -72,7 +72,7 @@ mod install {
             let allowed =
                 AllowedDirs::new(current, more).map_err(|source| unusable(current, source))?;
             let gate = StandardGate::new(gate_options(allowed, profile)?);
-            Ok(Some(Installed {
+            Ok(Some(BuiltInTools {
                 gate: Arc::new(gate),
                 directory: current.clone(),
             }))

@@ -34,4 +34,4 @@ pub use error::TurnError;
 pub use run::Run;
 pub use session::Session;
 pub use tool::{FnTool, NoArgs, ToolContext, tool};
-pub use typed::{Typed, TypedError};
+pub use typed::{TypedAnswer, TypedError};

@@ -41,13 +41,13 @@ pub struct Run {
 /// How a turn begins: with a message, or from an interrupted turn.
 pub(crate) enum RunStart {
     Ask(Message),
-    CarryOn(CutOff, PutBack),
+    CarryOn(CutOff, ReturnOnDrop),
     /// The turn that this process left.
-    CarryOnLeft(PutBack),
+    CarryOnLeft(ReturnOnDrop),
 }
 
 /// Returns an interrupted turn to its session, so that it can be resumed later.
-pub(crate) type PutBack = Box<dyn FnOnce(CutOff) + Send>;
+pub(crate) type ReturnOnDrop = Box<dyn FnOnce(CutOff) + Send>;
 
 impl Run {
     /// Runs a turn on a task of its own, after the turns that were started before it with the same

@@ -2,9 +2,9 @@
 
 use crate::cut_off::CutOff;
 use crate::ledger::Ledger;
-use crate::run::{PutBack, RunStart};
+use crate::run::{ReturnOnDrop, RunStart};
 use crate::schema::AnswerSchema;
-use crate::typed::{Expected, Typed, TypedError, decoded};
+use crate::typed::{Expected, TypedAnswer, TypedError, decoded};
 use crate::{Agent, Run, TurnError, parts};
 use rondo_core::history::History;
 use rondo_core::history::last_turn;
@@ -136,7 +136,7 @@ impl Session {
     pub async fn run_typed<T: DeserializeOwned + JsonSchema>(
         &self,
         message: impl Into<Message>,
-    ) -> Result<Typed<T>, TypedError> {
+    ) -> Result<TypedAnswer<T>, TypedError> {
         let answer = Arc::new(AnswerSchema::of::<T>());
         let run = self.start_turn(message.into(), Some(Expected::of::<T>(&answer)));
         decoded(&answer, run.outcome().await)
@@ -191,7 +191,7 @@ impl Session {
     }
 
     /// Returns a function that makes a turn resumable again, unless another one was started since.
-    fn put_back(&self) -> PutBack {
+    fn put_back(&self) -> ReturnOnDrop {
         let (slot, turns) = (Arc::clone(&self.cut_off), Arc::clone(&self.turns));
         let started = turns.load(Ordering::Relaxed);
         Box::new(move |cut_off| {

@@ -1,7 +1,7 @@
 //! Tests: how agents are built, and what their gates allow.
 
 use super::*;
-use crate::approval::{Asks, Nobody};
+use crate::approval::{FnApprover, Nobody};
 use crate::{BuildError, FnTool, NoArgs, ToolContext};
 use rondo_core::ports::{ToolScope, ToolSource};
 use rondo_core::{
@@ -60,7 +60,7 @@ fn everything_of_an_agent_may_move_between_threads() {
     fn check<T: Send + Sync>() {}
     fn check_future<T: Send>(_: impl FnOnce() -> T) {}
     check::<(Agent, AgentBuilder, BuildError, Run, Session)>();
-    check::<(Typed<String>, TypedError, TurnError)>();
+    check::<(TypedAnswer<String>, TypedError, TurnError)>();
     check::<(
         PendingQuestion,
         PendingQuestions,
@@ -324,7 +324,7 @@ fn what_cannot_be_built_says_why() {
 #[tokio::test]
 async fn nobody_allows_nothing() {
     assert!(is_no(&Nobody.ask(&question()).await));
-    let yes = Asks(async |_| AnswerValue::Approve);
+    let yes = FnApprover(async |_| AnswerValue::Approve);
     let budget = Question {
         kind: QuestionKind::Budget,
         ..question()

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 /// An answer that was deserialized into a value.
 #[derive(Debug, Clone)]
-pub struct Typed<T> {
+pub struct TypedAnswer<T> {
     /// The value.
     pub value: T,
     /// The outcome of the turn; its text is the JSON that the value was read from.
@@ -106,10 +106,10 @@ fn read_as<T: DeserializeOwned>(answer: &AnswerSchema, text: &str) -> serde_json
 pub(crate) fn decoded<T: DeserializeOwned>(
     answer: &AnswerSchema,
     ended: Result<Outcome, TurnError>,
-) -> Result<Typed<T>, TypedError> {
+) -> Result<TypedAnswer<T>, TypedError> {
     let outcome = ended?;
     match read_as(answer, &outcome.text) {
-        Ok(value) if outcome.answered => Ok(Typed { value, outcome }),
+        Ok(value) if outcome.answered => Ok(TypedAnswer { value, outcome }),
         Err(source) if outcome.stop_reason == StopReason::Complete => Err(TypedError::Unreadable {
             source,
             outcome: Box::new(outcome),

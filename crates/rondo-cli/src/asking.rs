@@ -1,8 +1,8 @@
 //! A question as text that is written below what is there, and never changed: for the line prompt and `rondo ask`.
 
-use crate::changes::{Changes, Look};
+use crate::changes::{ChangePreview, Changes};
 use crate::output::Output;
-use crate::render::{Fitted, fitted, in_full};
+use crate::render::{FittedQuestion, fitted, in_full};
 use crate::screen::Screen;
 use rondo_core::QuestionReply;
 use rondo_runtime::env::Env;
@@ -96,7 +96,7 @@ pub(crate) struct WrittenQuestion {
     pub(crate) open: OpenQuestion,
     question: Question,
     /// The change of its file that the call would make.
-    look: Look,
+    look: ChangePreview,
     policy: UserPolicy,
     output: Output,
 }
@@ -114,7 +114,7 @@ impl WrittenQuestion {
     /// Opens a question; none where more is asked than lines can answer.
     pub(crate) fn new(
         question: &Question,
-        look: Look,
+        look: ChangePreview,
         policy: &UserPolicy,
         output: Output,
         editing: Editing,
@@ -136,7 +136,7 @@ impl WrittenQuestion {
         let question = &self.question;
         let arguments = &question.subject.arguments;
         let has_color = self.output.stderr_color;
-        let Fitted { text, left_out } =
+        let FittedQuestion { text, left_out } =
             fitted(&question.prompt, arguments, &self.look, size, has_color);
         self.open.leaves_out(left_out);
         if self.open.takes_value() {

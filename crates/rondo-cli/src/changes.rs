@@ -35,7 +35,7 @@ struct Source {
 
 /// Result of inspecting a call's file: the change, or the reason why the call would fail; `None` for a call that
 /// changes no file, or whose file could not be inspected in time.
-pub(crate) type Look = Option<Result<FileChange, String>>;
+pub(crate) type ChangePreview = Option<Result<FileChange, String>>;
 
 impl Changes {
     /// Takes changes from the tools of a turn; what calls did is noted only if it `is_shown`.
@@ -55,7 +55,7 @@ impl Changes {
     ///
     /// # Cancel safety
     /// Cancel safe: a look that is not awaited ends by itself.
-    pub(crate) async fn look(&self, question: &Question) -> Look {
+    pub(crate) async fn look(&self, question: &Question) -> ChangePreview {
         let source = self.0.source.get()?;
         let workspace = Arc::clone(&source.workspace);
         let call = question.call.clone()?;

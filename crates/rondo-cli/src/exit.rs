@@ -47,7 +47,7 @@ pub(crate) enum Exit {
 
 /// Facts about a turn beyond its outcome.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Circumstances {
+pub(crate) struct ExitFacts {
     /// A degraded answer is not good enough.
     pub(crate) strict_complete: bool,
     /// A call was denied because there was no terminal.
@@ -69,7 +69,7 @@ pub(crate) enum Stop {
     PipeClosed,
 }
 
-impl Circumstances {
+impl ExitFacts {
     /// Returns those that were recorded.
     pub(crate) fn recorded(process: &ProcessEnd) -> Self {
         Self {
@@ -156,7 +156,7 @@ impl Exit {
     }
 
     /// Decides how a turn's outcome ends the process.
-    pub(crate) fn of_outcome(outcome: &Outcome, circumstances: Circumstances) -> Self {
+    pub(crate) fn of_outcome(outcome: &Outcome, circumstances: ExitFacts) -> Self {
         if outcome.stop_reason == StopReason::Cancelled {
             return circumstances.stopped_by.map_or(Self::Error, Self::of_stop);
         }
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[track_caller]
-    fn check(outcome: &Outcome, circumstances: Circumstances, code: u8) {
+    fn check(outcome: &Outcome, circumstances: ExitFacts, code: u8) {
         assert_eq!(Exit::of_outcome(outcome, circumstances).code(), code);
     }
 
@@ -306,19 +306,19 @@ mod tests {
 
     #[test]
     fn an_answer_is_zero_and_a_degraded_one_three_under_strict_complete() {
-        let strict = Circumstances {
+        let strict = ExitFacts {
             strict_complete: true,
-            ..Circumstances::default()
+            ..ExitFacts::default()
         };
         check(&outcome(StopReason::Complete, true, false), strict, 0);
         let degraded = outcome(StopReason::MaxSteps, true, true);
-        check(&degraded, Circumstances::default(), 0);
+        check(&degraded, ExitFacts::default(), 0);
         check(&degraded, strict, 3);
     }
 
     #[test]
     fn limits_without_an_answer_are_53_and_time_124() {
-        let none = Circumstances::default();
+        let none = ExitFacts::default();
         for reason in [
             StopReason::MaxSteps,
             StopReason::MaxToolCalls,
@@ -333,9 +333,9 @@ mod tests {
 
     #[test]
     fn a_missing_approval_outweighs_an_answer_but_not_an_error() {
-        let missing = Circumstances {
+        let missing = ExitFacts {
             approval_missing: true,
-            ..Circumstances::default()
+            ..ExitFacts::default()
         };
         check(&outcome(StopReason::Complete, true, false), missing, 44);
         let mut failed = outcome(StopReason::Error, false, true);
@@ -350,9 +350,9 @@ mod tests {
             (Stop::Terminate, 143),
             (Stop::PipeClosed, 141),
         ] {
-            let stopped = Circumstances {
+            let stopped = ExitFacts {
                 stopped_by: Some(stop),
-                ..Circumstances::default()
+                ..ExitFacts::default()
             };
             check(&outcome(StopReason::Cancelled, false, true), stopped, code);
         }

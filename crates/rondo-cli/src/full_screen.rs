@@ -6,7 +6,7 @@ use crate::commands::ask::{AskMode, source, working_directory};
 use crate::commands::{clipboard, editor, report::output_of};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
-use crate::interactive::{GoesOn, Left};
+use crate::interactive::{FrontEndEnd, Handover};
 use crate::output::{Output, SharedOutput};
 use crate::slash::{self, MemoryChoice};
 use crate::user_input;
@@ -24,8 +24,8 @@ use rondo_tui::prompt::reply::{CommandContext, Reply};
 use rondo_tui::prompt::run_mode::RunMode;
 use rondo_tui::prompt::slash::Command;
 use rondo_tui::{
-    Added, AtExit, BoxFuture, Colours, Ended, Kept, Mouse, Notes, Notify, Opening, Options,
-    Program, Told,
+    AddedReply, BoxFuture, Colours, ExitOutput, KeptSessions, Mouse, Notes, Notify, Opening,
+    Options, Program, ScreenEnd, UserAdditions,
 };
 use rondo_types::Message;
 use std::io::Write as _;
@@ -75,21 +75,21 @@ fn asked(args: &ReplArgs) -> AskArgs {
 pub(crate) fn run(
     runtime: &tokio::runtime::Runtime,
     args: ReplArgs,
-    before: Option<Kept>,
+    before: Option<KeptSessions>,
     env: Env,
     color: Option<ColorChoice>,
     early: &Output,
-) -> Result<Left> {
+) -> Result<FrontEndEnd> {
     runtime.block_on(open(args, before, env, color, early))
 }
 
 async fn open(
     args: ReplArgs,
-    before: Option<Kept>,
+    before: Option<KeptSessions>,
     env: Env,
     color: Option<ColorChoice>,
     early: &Output,
-) -> Result<Left> {
+) -> Result<FrontEndEnd> {
     let first = args.prompt.join(" ");
     let args = asked(&args);
     let options = SessionOptions {
@@ -113,7 +113,7 @@ async fn open(
     let session = service
         .open_session(&source(&args, AskMode::Ask), options)
         .await?;
-    let program = Own {
+    let program = ScreenProgram {
         env,
         servers: settings.mcp.names(),
         init,
@@ -142,18 +142,18 @@ async fn open(
     let left = rondo_tui::open(opening).await?;
     // Nothing is recorded of a session in which nothing was said.
     let is_kept = kept.preview(&left.session, 0).await.is_ok();
-    if left.ended == Ended::Quit && is_kept && !is_ephemeral {
+    if left.ended == ScreenEnd::Quit && is_kept && !is_ephemeral {
         output.note("continue with `rondo -c`");
     }
     Ok(how_left(left, is_kept, began_as))
 }
 
 /// Returns how the user continues after leaving the screen.
-fn how_left(left: rondo_tui::Left, is_kept: bool, began_as: RunMode) -> Left {
+fn how_left(left: rondo_tui::ScreenResult, is_kept: bool, began_as: RunMode) -> FrontEndEnd {
     match left.ended {
-        Ended::Quit => Left::For(Exit::Answer),
-        Ended::Terminated => Left::For(Exit::Terminated),
-        Ended::Inline => Left::Other(GoesOn {
+        ScreenEnd::Quit => FrontEndEnd::For(Exit::Answer),
+        ScreenEnd::Terminated => FrontEndEnd::For(Exit::Terminated),
+        ScreenEnd::Inline => FrontEndEnd::Other(Handover {
             session: is_kept.then(|| left.session.to_string()),
             run_mode: Some(left.run_mode).filter(|it| *it != began_as),
             kept: left.kept,
@@ -179,9 +179,9 @@ fn screen_options(settings: &Settings, output: &Output) -> Options {
         has_true_colours: has_true_colours(&settings.env),
         is_still: values.tui_motion == Some(MotionChoice::Off),
         at_exit: match values.tui_print.unwrap_or(PrintChoice::All) {
-            PrintChoice::All => AtExit::All,
-            PrintChoice::Last => AtExit::Last,
-            PrintChoice::None => AtExit::None,
+            PrintChoice::All => ExitOutput::All,
+            PrintChoice::Last => ExitOutput::Last,
+            PrintChoice::None => ExitOutput::None,
         },
         notify: notify(values.tui_notify, &settings.env),
         is_continued: false,
@@ -246,7 +246,7 @@ fn ground(env: &Env) -> Option<bool> {
 }
 
 /// Parts of the program for its screen.
-struct Own {
+struct ScreenProgram {
     env: Env,
     servers: Vec<String>,
     /// Additions of `init.lua`.
@@ -258,7 +258,7 @@ struct Own {
     names_directory: bool,
 }
 
-impl Program for Own {
+impl Program for ScreenProgram {
     fn message(
         &self,
         text: &str,
@@ -272,13 +272,13 @@ impl Program for Own {
         editor::edit_text(&self.env, draft).map_err(for_screen)
     }
 
-    fn added(&self) -> Added {
+    fn added(&self) -> UserAdditions {
         let Some(init) = &self.init else {
-            return Added::default();
+            return UserAdditions::default();
         };
         let commands = init.commands().into_iter();
         let keys = init.keys().iter();
-        Added {
+        UserAdditions {
             commands: commands.map(|it| (it.name, it.description)).collect(),
             keys: keys.map(|it| (it.key.clone(), it.line.clone())).collect(),
         }
@@ -309,16 +309,16 @@ impl Program for Own {
         &self,
         name: String,
         rest: String,
-    ) -> BoxFuture<'static, rondo_runtime::error::Result<Told>> {
+    ) -> BoxFuture<'static, rondo_runtime::error::Result<AddedReply>> {
         let init = self.init.clone();
         Box::pin(async move {
             let Some(init) = init else {
-                return Ok(Told::Nothing);
+                return Ok(AddedReply::Nothing);
             };
             match init.command(&name, &rest).await {
-                Some(Ok(InitAction::Show(text))) => Ok(Told::Show(text)),
-                Some(Ok(InitAction::Ask(question))) => Ok(Told::Ask(question)),
-                Some(Ok(InitAction::Nothing)) | None => Ok(Told::Nothing),
+                Some(Ok(InitAction::Show(text))) => Ok(AddedReply::Show(text)),
+                Some(Ok(InitAction::Ask(question))) => Ok(AddedReply::Ask(question)),
+                Some(Ok(InitAction::Nothing)) | None => Ok(AddedReply::Nothing),
                 Some(Err(why)) => {
                     let message = format!("`/{name}` of `init.lua` failed: {why}");
                     Err(SetupError::new(SetupErrorKind::Other, message))

@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 pub(crate) const NEWS_MAX: usize = 64;
 
 /// News for the host about its turns; `B` is its state of one that begins.
-pub(crate) enum News<B> {
+pub(crate) enum HostEvent<B> {
     /// A turn is about to run.
     Begun(Box<B>),
     /// It is over.
@@ -23,15 +23,15 @@ pub(crate) enum News<B> {
 }
 
 /// Passes on the host's news. It is read at once unless a turn is being shown to its end, in which there is little.
-pub(crate) fn tell<B>(news: &mpsc::Sender<News<B>>, told: News<B>) {
+pub(crate) fn tell<B>(news: &mpsc::Sender<HostEvent<B>>, told: HostEvent<B>) {
     let _ = news.try_send(told);
 }
 
 /// Returns the host's next news; `None` if nothing works on the session any more.
 pub(crate) async fn next_news<B>(
-    news: &mut mpsc::Receiver<News<B>>,
+    news: &mut mpsc::Receiver<HostEvent<B>>,
     session: &SessionHandle,
-) -> Option<News<B>> {
+) -> Option<HostEvent<B>> {
     tokio::select! {
         biased;
         told = news.recv() => told,
@@ -44,7 +44,7 @@ pub(crate) async fn next_news<B>(
 /// # Errors
 /// When it could not be resumed.
 pub(crate) async fn end_of_turn<B>(
-    news: &mut mpsc::Receiver<News<B>>,
+    news: &mut mpsc::Receiver<HostEvent<B>>,
     updates: &mut Subscription,
     session: &SessionHandle,
     events: &EventSender,
@@ -54,9 +54,9 @@ pub(crate) async fn end_of_turn<B>(
             biased;
             update = updates.next() => pass_on(update?, events),
             told = next_news(news, session) => match told {
-                Some(News::Ended(end)) => break *end,
+                Some(HostEvent::Ended(end)) => break *end,
                 // The mailbox could not be read, which matters to no turn that runs.
-                Some(News::Failed(_) | News::Begun(_)) => {}
+                Some(HostEvent::Failed(_) | HostEvent::Begun(_)) => {}
                 None => return Err(stopped_elsewhere()),
             },
         }

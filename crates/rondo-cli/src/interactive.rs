@@ -9,29 +9,29 @@ use crate::{executor, full_screen, repl};
 use rondo_runtime::env::Env;
 use rondo_runtime::values::ApprovalMode;
 use rondo_runtime::{NoNotices, SessionOptions, SessionSource};
-use rondo_tui::Kept;
+use rondo_tui::KeptSessions;
 use rondo_tui::prompt::run_mode::RunMode;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
 
 /// How the screen or the prompt was left.
 #[derive(Debug)]
-pub(crate) enum Left {
+pub(crate) enum FrontEndEnd {
     /// For good.
     For(Exit),
     /// To continue at the other one.
-    Other(GoesOn),
+    Other(Handover),
 }
 
 /// State that moves to the other one.
 #[derive(Debug)]
-pub(crate) struct GoesOn {
+pub(crate) struct Handover {
     /// The session, where something was recorded in it.
     pub(crate) session: Option<String>,
     /// Mode of approval, if it was changed.
     pub(crate) run_mode: Option<RunMode>,
     /// Shell and interpreter of the user's own commands and cells.
-    pub(crate) kept: Kept,
+    pub(crate) kept: KeptSessions,
 }
 
 /// Runs `rondo` without a command, or `rondo repl`.
@@ -75,8 +75,8 @@ fn on(
             false => repl::run(runtime, args, before, env, color, early)?,
         };
         match left {
-            Left::For(exit) => return Ok(exit),
-            Left::Other(goes_on) => before = Some(go_on(&mut turn, goes_on)),
+            FrontEndEnd::For(exit) => return Ok(exit),
+            FrontEndEnd::Other(goes_on) => before = Some(go_on(&mut turn, goes_on)),
         }
         is_screen = !is_screen;
         args = ReplArgs {
@@ -118,7 +118,7 @@ fn name_latest_of_elsewhere(turn: &mut TurnArgs, env: &Env, output: &Output) -> 
 }
 
 /// Passes the chosen values to the other one, and returns the state that moves along.
-fn go_on(turn: &mut TurnArgs, goes_on: GoesOn) -> Kept {
+fn go_on(turn: &mut TurnArgs, goes_on: Handover) -> KeptSessions {
     turn.continue_latest = false;
     turn.session = goes_on.session;
     if let Some(mode) = goes_on.run_mode {
@@ -142,10 +142,10 @@ mod tests {
             continue_latest: true,
             ..TurnArgs::default()
         };
-        let goes_on = |run_mode| GoesOn {
+        let goes_on = |run_mode| Handover {
             session: Some("s".to_owned()),
             run_mode,
-            kept: Kept::default(),
+            kept: KeptSessions::default(),
         };
         go_on(&mut turn, goes_on(None));
         assert_eq!(

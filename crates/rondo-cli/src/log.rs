@@ -22,7 +22,7 @@ const OURS: &str = "rondo";
 
 /// Filter and format of the log.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Logged {
+pub(crate) struct LogOptions {
     /// How often `-v` was given.
     pub(crate) verbose: u8,
     /// Logs warnings without `-v`.
@@ -32,7 +32,7 @@ pub(crate) struct Logged {
 }
 
 /// Starts the log, if it is wanted.
-pub(crate) fn start(logged: Logged, env: &Env) -> Result<()> {
+pub(crate) fn start(logged: LogOptions, env: &Env) -> Result<()> {
     let Some(wanted) = wanted(logged, env)? else {
         return Ok(());
     };
@@ -49,7 +49,7 @@ pub(crate) fn start(logged: Logged, env: &Env) -> Result<()> {
     Ok(())
 }
 
-fn wanted(logged: Logged, env: &Env) -> Result<Option<Targets>> {
+fn wanted(logged: LogOptions, env: &Env) -> Result<Option<Targets>> {
     if let Some(named) = env.get(VARIABLE) {
         let named: Result<Targets, _> = named.parse().map_err(|err| {
             CliError::new(
@@ -83,9 +83,9 @@ mod tests {
     #[test]
     fn each_flag_shows_more_and_the_variable_comes_first() {
         let shown = |verbose, env: &Env, level| {
-            let logged = Logged {
+            let logged = LogOptions {
                 verbose,
-                ..Logged::default()
+                ..LogOptions::default()
             };
             let targets = wanted(logged, env).unwrap();
             targets.is_some_and(|it| it.would_enable("rondo_core::driver", &level))
@@ -95,7 +95,7 @@ mod tests {
         assert!(shown(1, &none, Level::INFO) && !shown(1, &none, Level::DEBUG));
         assert!(shown(2, &none, Level::DEBUG) && !shown(2, &none, Level::TRACE));
         assert!(shown(3, &none, Level::TRACE));
-        let quiet = Logged::default();
+        let quiet = LogOptions::default();
         let all = wanted(quiet, &Env::of(&[(VARIABLE, "trace")]))
             .unwrap()
             .unwrap();
@@ -104,7 +104,7 @@ mod tests {
         let named = Env::of(&[(VARIABLE, "rondo_core=debug")]);
         assert!(shown(0, &named, Level::DEBUG) && !shown(3, &named, Level::TRACE));
         assert!(wanted(quiet, &Env::of(&[(VARIABLE, "rondo=loud")])).is_err());
-        let gateway = Logged {
+        let gateway = LogOptions {
             warns: true,
             ..quiet
         };

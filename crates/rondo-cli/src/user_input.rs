@@ -84,7 +84,7 @@ pub(crate) fn read(
         true => None,
         false => Some(read_stdin(tell)?),
     };
-    let found = attachments(&text, directory, servers, Missing::AMistake)?;
+    let found = attachments(&text, directory, servers, MissingFile::AMistake)?;
     finish(&found.text, found.files, piped.as_deref())
 }
 
@@ -125,7 +125,7 @@ pub(crate) fn of_text(
     servers: &[String],
     note: &dyn Fn(&str),
 ) -> Result<Message> {
-    let found = attachments(text, directory, servers, Missing::IsAWord)?;
+    let found = attachments(text, directory, servers, MissingFile::IsAWord)?;
     for name in &found.missing {
         note(&format!(
             "there is no file `{name}`, so `@{name}` was sent as text"
@@ -145,7 +145,7 @@ struct Attachments {
 
 /// The meaning of a file name that does not exist.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Missing {
+enum MissingFile {
     AMistake,
     IsAWord,
 }
@@ -209,7 +209,7 @@ fn attachments(
     text: &str,
     directory: &Path,
     servers: &[String],
-    missing: Missing,
+    missing: MissingFile,
 ) -> Result<Attachments> {
     let mut found = Attachments {
         text: String::with_capacity(text.len()),
@@ -239,7 +239,7 @@ fn attachments(
         let named = named_file(after, directory);
         let named = named.filter(|it| begins_word && !is_resource(it.name));
         match named {
-            Some(it) if it.exists || missing == Missing::AMistake => {
+            Some(it) if it.exists || missing == MissingFile::AMistake => {
                 if found.files.len() == FILES_MAX {
                     let message = format!("more than {FILES_MAX} files are attached");
                     return Err(CliError::new(Exit::Input, message));
@@ -401,7 +401,7 @@ mod tests {
     fn files_are_attached_and_signs_that_are_no_files_stay() {
         let folder = folder();
         let text = "sum @a.txt and @\"b c.txt\" for me@example.org, @@home @ now";
-        let found = attachments(text, folder.path(), &[], Missing::AMistake).unwrap();
+        let found = attachments(text, folder.path(), &[], MissingFile::AMistake).unwrap();
         assert_eq!(
             found.text,
             "sum a.txt and b c.txt for me@example.org, @home @ now"
@@ -457,14 +457,14 @@ mod tests {
     fn punctuation_behind_a_file_name_belongs_to_the_sentence() {
         let folder = folder();
         let text = "see @a.txt, or (@a.txt) and @a.txt.";
-        let found = attachments(text, folder.path(), &[], Missing::IsAWord).unwrap();
+        let found = attachments(text, folder.path(), &[], MissingFile::IsAWord).unwrap();
         assert_eq!(found.text, "see a.txt, or (@a.txt) and a.txt.");
         assert_eq!(found.files.len(), 2);
     }
 
     #[test]
     fn an_image_is_recognised_by_its_bytes() {
-        let found = attachments("@dot.png", folder().path(), &[], Missing::AMistake).unwrap();
+        let found = attachments("@dot.png", folder().path(), &[], MissingFile::AMistake).unwrap();
         let [Part::Media(media)] = found.files.as_slice() else {
             panic!("one image")
         };
@@ -483,7 +483,7 @@ mod tests {
             ("@.", "failed to read `.`"),
             ("@bad.bin", "neither text nor an image"),
         ] {
-            let error = attachments(text, folder.path(), &[], Missing::AMistake)
+            let error = attachments(text, folder.path(), &[], MissingFile::AMistake)
                 .err()
                 .unwrap();
             assert_eq!(error.exit, Exit::Input);
@@ -502,7 +502,7 @@ mod tests {
             let text = "x".repeat(usize::try_from(size).unwrap());
             fs::write(folder.path().join("big.txt"), text).unwrap();
             assert_eq!(
-                attachments("@big.txt", folder.path(), &[], Missing::AMistake).is_ok(),
+                attachments("@big.txt", folder.path(), &[], MissingFile::AMistake).is_ok(),
                 fits,
                 "{size}"
             );

@@ -26,7 +26,7 @@ mod terminal;
 pub use environment::Environment;
 pub use instructions::{INSTRUCTION_BYTES_MAX, InstructionFile, InstructionSource};
 pub use layers::{
-    Audience, CONTEXT_FILE_BYTES_MAX, ContextLayers, Fitted, Layer, LayerKind, TokenBudget,
+    Audience, CONTEXT_FILE_BYTES_MAX, ContextLayers, FittedLayers, Layer, LayerKind, TokenBudget,
     TokenEstimate,
 };
 pub use memories::{MemoryFile, MemorySource};

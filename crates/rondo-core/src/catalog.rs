@@ -1,7 +1,7 @@
 //! Checks arguments and answers against their JSON Schemas, which are compiled when first needed.
 
 use crate::machine::{Arguments, PreparedCall};
-use rondo_schema::{Prepared, SchemaError, Validator, Violation, prepare};
+use rondo_schema::{PreparedArguments, SchemaError, Validator, Violation, prepare};
 use rondo_types::ToolSpec;
 use serde_json::{Value, json};
 use std::sync::{Arc, OnceLock};
@@ -111,7 +111,7 @@ impl Arguments for Catalog {
             }
         };
         match prepare(raw, &spec.parameters, validator) {
-            Prepared::Ready {
+            PreparedArguments::Ready {
                 arguments,
                 repairs,
                 meaning_changed,
@@ -120,7 +120,9 @@ impl Arguments for Catalog {
                 diff: repairs.iter().map(ToString::to_string).collect(),
                 meaning_changed,
             },
-            Prepared::Invalid { message, details } => PreparedCall::Invalid { message, details },
+            PreparedArguments::Invalid { message, details } => {
+                PreparedCall::Invalid { message, details }
+            }
         }
     }
 

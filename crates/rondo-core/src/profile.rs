@@ -27,7 +27,7 @@ pub struct Layer {
 
 /// A profile with all layers applied.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Resolved {
+pub struct ResolvedProfile {
     /// The effective values.
     pub profile: Profile,
     /// Which source set each key, by its dotted name.
@@ -76,7 +76,7 @@ pub fn builtin(name: &str) -> Result<Profile, ProfileError> {
 ///
 /// # Errors
 /// When no profile has that name, or when a layer sets an unknown key or a value of the wrong kind.
-pub fn resolve(name: &str, layers: &[Layer]) -> Result<Resolved, ProfileError> {
+pub fn resolve(name: &str, layers: &[Layer]) -> Result<ResolvedProfile, ProfileError> {
     if !builtin_names().contains(&name) {
         return Err(ProfileError::Unknown {
             name: name.to_owned(),
@@ -106,7 +106,7 @@ pub fn resolve(name: &str, layers: &[Layer]) -> Result<Resolved, ProfileError> {
             message: "`limits.max_steps` must be at least 1".to_owned(),
         });
     }
-    Ok(Resolved { profile, sources })
+    Ok(ResolvedProfile { profile, sources })
 }
 
 fn whole(name: &str) -> serde_json::Result<Map<String, Value>> {

@@ -18,13 +18,13 @@ use std::sync::Arc;
 
 /// State of a turn at the end of its records.
 #[derive(Debug)]
-pub struct Redriven {
+pub struct RedrivenTurn {
     /// The machine, ready for the next input.
     pub machine: TurnMachine,
     /// Effects that the driver has not completed.
-    pub open: Open,
+    pub open: OpenEffects,
     /// Calls whose beginning is recorded, with what was recorded then.
-    pub started: HashMap<CallId, Started>,
+    pub started: HashMap<CallId, StartedCall>,
     /// How often the open request was sent already.
     pub sent: u32,
     /// Changes that the machine made to the transcript by itself and that are not recorded yet.
@@ -37,7 +37,7 @@ pub struct Redriven {
     pub finished: bool,
 }
 
-impl Redriven {
+impl RedrivenTurn {
     /// Takes the request that was sent and has no reply, for another attempt; `None` if it is not to be sent again.
     pub(crate) fn take_unanswered(&mut self) -> Option<Box<ModelCall>> {
         if self.open.aborted {
@@ -62,7 +62,7 @@ impl Redriven {
 
 /// Record of a call's beginning.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Started {
+pub struct StartedCall {
     /// Its key towards the outside.
     pub idempotency_key: String,
     /// Evidence that the tool noted before it.
@@ -73,13 +73,13 @@ pub struct Started {
 
 /// Effects that the driver has not completed.
 #[derive(Debug, Default)]
-pub struct Open {
+pub struct OpenEffects {
     /// A request without its reply.
     pub model: Option<ModelCall>,
     /// Calls that the gate did not judge.
     pub gates: Vec<PlannedCall>,
     /// Questions without an answer.
-    pub asks: Vec<OpenAsk>,
+    pub asks: Vec<OpenApproval>,
     /// Calls without their end.
     pub running: Vec<PlannedCall>,
     /// A wait that was not over.
@@ -90,7 +90,7 @@ pub struct Open {
     pub outcome: Option<Box<Outcome>>,
 }
 
-impl Open {
+impl OpenEffects {
     pub(crate) fn runs(&self, call_id: &CallId) -> bool {
         self.running.iter().any(|it| it.call_id == *call_id)
     }
@@ -101,14 +101,14 @@ impl Open {
             .into_iter()
             .partition(|it| it.is_repeat);
         self.asks = asks;
-        let repeats: Vec<OpenAsk> = repeats;
+        let repeats: Vec<OpenApproval> = repeats;
         self.running.extend(repeats.into_iter().map(|it| it.call));
     }
 }
 
 /// A question without an answer.
 #[derive(Debug)]
-pub struct OpenAsk {
+pub struct OpenApproval {
     /// Call in question.
     pub call: PlannedCall,
     /// Set if the question is about running a call again.
@@ -141,7 +141,7 @@ pub fn redrive(
     arguments: &dyn Arguments,
     history: Transcript,
     records: &[Record],
-) -> Result<Redriven, RedriveError> {
+) -> Result<RedrivenTurn, RedriveError> {
     let mut drive = Drive::new(config, arguments, history);
     let of_turn = |it: &(usize, &Record)| it.1.body.is_of_turn();
     for (index, record) in records.iter().enumerate().filter(of_turn) {
@@ -160,8 +160,8 @@ pub fn redrive(
 
 /// A machine between two records.
 pub(crate) struct Drive<A> {
-    pub(crate) state: Redriven,
-    arguments: AsRecorded<A>,
+    pub(crate) state: RedrivenTurn,
+    arguments: RecordedRules<A>,
     /// Until the turn has begun.
     history: Option<Transcript>,
     /// Questions that were open when the turn continued: they are put again.
@@ -169,14 +169,14 @@ pub(crate) struct Drive<A> {
 }
 
 /// Prepares arguments as ever, and refuses the answers that were refused.
-struct AsRecorded<A> {
+struct RecordedRules<A> {
     arguments: A,
     /// Prepares the arguments of the tools that the turn offers since they changed.
     equipped: Option<Catalog>,
     refusal: Option<String>,
 }
 
-impl<A: Arguments> Arguments for AsRecorded<A> {
+impl<A: Arguments> Arguments for RecordedRules<A> {
     fn prepare(&self, tool: &str, raw: &str) -> PreparedCall {
         match &self.equipped {
             Some(catalog) => catalog.prepare(tool, raw),
@@ -198,9 +198,9 @@ type Step = Result<(), &'static str>;
 
 impl<A: Arguments> Drive<A> {
     pub(crate) fn new(config: TurnConfig, arguments: A, history: Transcript) -> Self {
-        let state = Redriven {
+        let state = RedrivenTurn {
             machine: TurnMachine::new(config),
-            open: Open::default(),
+            open: OpenEffects::default(),
             started: HashMap::new(),
             sent: 0,
             unrecorded: VecDeque::new(),
@@ -210,7 +210,7 @@ impl<A: Arguments> Drive<A> {
         };
         Self {
             state,
-            arguments: AsRecorded {
+            arguments: RecordedRules {
                 arguments,
                 equipped: None,
                 refusal: None,
@@ -314,7 +314,7 @@ impl<A: Arguments> Drive<A> {
                 }
             }
             RecordBody::ApprovalResolved { call_id, approval } => {
-                let asked = |it: &OpenAsk| it.call.call_id == *call_id;
+                let asked = |it: &OpenApproval| it.call.call_id == *call_id;
                 let place = open.asks.iter().position(asked).ok_or("an answer")?;
                 open.asks.remove(place);
                 Input::Approval {
@@ -355,7 +355,7 @@ impl<A: Arguments> Drive<A> {
                 if !open.runs(call_id) {
                     return Err("a call's beginning");
                 }
-                let started = Started {
+                let started = StartedCall {
                     idempotency_key: idempotency_key.clone(),
                     evidence: evidence.clone(),
                     never_began: false,
@@ -593,7 +593,7 @@ impl<A: Arguments> Drive<A> {
             Action::CheckGate(calls) => open.gates.extend(calls),
             Action::Ask {
                 call, is_repeat, ..
-            } => open.asks.push(OpenAsk {
+            } => open.asks.push(OpenApproval {
                 call: *call,
                 is_repeat,
             }),

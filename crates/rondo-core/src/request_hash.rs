@@ -35,14 +35,14 @@ pub(crate) struct RequestHash {
 
 /// Rest of a request without its conversation, prompt and tools.
 #[derive(Serialize)]
-pub(crate) struct Rest<'a> {
+pub(crate) struct RequestParameters<'a> {
     model: &'a str,
     tool_choice: rondo_types::ToolChoice,
     sampling: &'a rondo_types::Sampling,
     response_schema: Option<&'a serde_json::Value>,
 }
 
-impl<'a> Rest<'a> {
+impl<'a> RequestParameters<'a> {
     pub(crate) fn of(request: &'a ModelRequest) -> Self {
         Self {
             model: &request.model,
@@ -99,7 +99,7 @@ impl RequestHasher {
         self.listed = self.known.len();
         let system = digest(&[], &request.system);
         let tools = self.tools(&request.tools);
-        let rest = digest(&[], &Rest::of(request));
+        let rest = digest(&[], &RequestParameters::of(request));
         let mut whole = Sha256::new_with_prefix(self.before(self.known.len()));
         [system, tools, rest].iter().for_each(|it| whole.update(it));
         let messages = self.known.iter().skip(from).map(|(_, it)| short(it));

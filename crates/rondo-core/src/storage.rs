@@ -5,7 +5,7 @@ pub mod export;
 mod export_reader;
 pub mod walk;
 
-pub use export_reader::{ExportReader, Exported};
+pub use export_reader::{ExportReader, ExportedSession};
 
 use crate::ports::{BudgetStore, Entry, HostStore, Mailbox, Outbox, Record, Seq};
 use crate::session_store::{SessionInfo, SessionStore, StoreError};
@@ -173,12 +173,12 @@ pub struct Report {
     /// How many records a repair restored: those in which one bit was changed.
     pub mended: u32,
     /// Removed records, from the first damaged one on, in this session and in its forks.
-    pub cut: Vec<Cut>,
+    pub cut: Vec<CutRecords>,
 }
 
 /// Records that a repair cut off.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cut {
+pub struct CutRecords {
     /// The session that lost them: the one that was repaired, or a fork of it.
     pub session: SessionId,
     /// File with the removed records; `None` if there were none or the store is in memory.
@@ -213,7 +213,7 @@ pub struct Retention {
 
 /// Readable part of a malformed store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Salvaged {
+pub struct SalvagedStore {
     /// The file as it was.
     pub kept: PathBuf,
     /// Sessions whose names could not be read, under new ones.

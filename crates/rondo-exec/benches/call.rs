@@ -14,7 +14,7 @@
 
 use rondo_core::redact::Secrets;
 use rondo_exec::SupervisorCommand;
-use rondo_exec::supervisor::{CallSpec, CallStatus, CommandEvent, PtySize, Supervised};
+use rondo_exec::supervisor::{CallSpec, CallStatus, CommandEvent, PtySize, SupervisedCommand};
 use rondo_launch::unix::{open_pair, own_session, stat_fields};
 use rondo_sandbox::{NetworkAccess, SandboxMode, SandboxSpec, readable_roots};
 use std::ffi::OsString;
@@ -213,11 +213,11 @@ impl Calls {
         }
     }
 
-    async fn start(&mut self, command: &str) -> Supervised {
+    async fn start(&mut self, command: &str) -> SupervisedCommand {
         self.count += 1;
         self.spec.key = format!("key-{}", self.count);
         self.spec.command = command.to_owned();
-        let started = Supervised::start(&self.supervisor, &self.variables, &self.spec).await;
+        let started = SupervisedCommand::start(&self.supervisor, &self.variables, &self.spec).await;
         let mut started = started.unwrap();
         started.go().unwrap();
         started

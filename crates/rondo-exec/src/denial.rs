@@ -5,7 +5,7 @@
 
 use rondo_launch::{CallStatus, LOST_MAX};
 use rondo_policy::OUTSIDE_SANDBOX;
-use rondo_sandbox::{Root, SandboxMode, SandboxSpec, UNDONE_MAX, Undone, shown_path};
+use rondo_sandbox::{Root, SandboxMode, SandboxSpec, UNDONE_MAX, UndoneChange, shown_path};
 use rondo_types::ToolOutcome;
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -428,7 +428,7 @@ fn of_lost(lost: &[String]) -> Option<String> {
 }
 
 /// Names the protected files that were changed.
-fn of_undone(undone: &[Undone]) -> Option<String> {
+fn of_undone(undone: &[UndoneChange]) -> Option<String> {
     let named = undone.iter().take(NAMED_MAX).map(|it| {
         let path = shown_path(&it.path);
         let aside = it.aside.as_ref();
@@ -627,7 +627,7 @@ mod tests {
     #[test]
     fn what_was_put_back_is_said_whatever_the_exit_code_and_within_a_bound() {
         let mut status = status("", 0);
-        let undone = Undone {
+        let undone = UndoneChange {
             path: "/a/.envrc".into(),
             aside: Some("/a/.envrc.refused".into()),
             is_restored: true,

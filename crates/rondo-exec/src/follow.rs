@@ -3,7 +3,7 @@
 use crate::live::LiveText;
 use rondo_core::ports::ToolInvocation;
 use rondo_launch::{
-    COMMAND_END_MAX, CallStatus, CommandEvent, Ender, NOTICE_MAX, StartError, Supervised,
+    COMMAND_END_MAX, CallStatus, CommandEvent, Ender, NOTICE_MAX, StartError, SupervisedCommand,
 };
 use std::convert::Infallible;
 use std::future::pending;
@@ -16,7 +16,7 @@ const WAKE_EVERY: Duration = Duration::from_millis(100);
 
 /// Why a command was stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Cut {
+pub(crate) enum StopCause {
     /// Its own time was up.
     TimedOut,
     /// The call was cancelled.
@@ -24,13 +24,16 @@ pub(crate) enum Cut {
 }
 
 /// End of a command.
-pub(crate) enum Followed {
+pub(crate) enum CommandOutcome {
     /// It ended, and so did what it started.
     Ended(Box<CallStatus>),
     /// It was not started.
     Refused(StartError),
     /// Its supervisor is gone. The processes it started were ended.
-    Lost { cause: StartError, cut: Option<Cut> },
+    Lost {
+        cause: StartError,
+        cut: Option<StopCause>,
+    },
 }
 
 /// Relays output until the end. The reader is never dropped between two parts of a frame: a cancel
@@ -39,17 +42,17 @@ pub(crate) enum Followed {
 /// The supervisor keeps the `limit` on the command's time. It is kept here as well, since a command
 /// can stop its supervisor.
 pub(crate) async fn follow(
-    mut running: Supervised,
+    mut running: SupervisedCommand,
     invocation: &ToolInvocation,
     limit: Option<Duration>,
-) -> Followed {
+) -> CommandOutcome {
     let mut live = LiveText::new(&invocation.output);
     let cut = OnceLock::new();
     let ender = match running.ender() {
         Ok(ender) => ender,
         Err(cause) => {
             running.end_rest().await;
-            return Followed::Lost { cause, cut: None };
+            return CommandOutcome::Lost { cause, cut: None };
         }
     };
     let watch = watch(ender, invocation, limit, &cut);
@@ -66,19 +69,19 @@ pub(crate) async fn follow(
             Ok(CommandEvent::Status(mut status)) => {
                 live.finish();
                 // One that was stopped does not know how late it is.
-                if status.cancelled && cut.get() == Some(&Cut::TimedOut) {
+                if status.cancelled && cut.get() == Some(&StopCause::TimedOut) {
                     (status.timed_out, status.cancelled) = (true, false);
                 }
-                return Followed::Ended(status);
+                return CommandOutcome::Ended(status);
             }
             Err(err @ StartError::Lost(_)) => break err,
-            Err(err) => return Followed::Refused(err),
+            Err(err) => return CommandOutcome::Refused(err),
         }
     };
     live.finish();
     running.end_rest().await;
     let cut = cut.get().copied();
-    Followed::Lost { cause, cut }
+    CommandOutcome::Lost { cause, cut }
 }
 
 /// Ends the command when its time is up or the agent says so; by its supervisor, or without it where
@@ -87,7 +90,7 @@ async fn watch(
     mut ender: Ender,
     invocation: &ToolInvocation,
     limit: Option<Duration>,
-    cut: &OnceLock<Cut>,
+    cut: &OnceLock<StopCause>,
 ) -> Infallible {
     let is_late = async {
         match limit {
@@ -96,8 +99,8 @@ async fn watch(
         }
     };
     let why = tokio::select! {
-        () = invocation.cancel.cancelled() => Cut::Cancelled,
-        () = is_late => Cut::TimedOut,
+        () = invocation.cancel.cancelled() => StopCause::Cancelled,
+        () = is_late => StopCause::TimedOut,
     };
     let _ = cut.set(why);
     ender.end();

@@ -2,7 +2,7 @@
 
 use crate::outcome::outcome;
 use rondo_core::ports::{InterruptedCall, Reconciled};
-use rondo_launch::{CallSpec, Known, Whereabouts, end_orphans, look};
+use rondo_launch::{CallSpec, RecalledCall, StatusLocation, end_orphans, look};
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -16,8 +16,8 @@ const FOUND_RUNNING_MAX: usize = 1024;
 /// known, a file says from now on that it was not.
 pub(crate) fn evidence(state_dir: &Path, key: Option<&str>) -> Option<Value> {
     let whereabouts = match key {
-        Some(key) => Whereabouts::reserved(state_dir, key),
-        None => Whereabouts::of(state_dir),
+        Some(key) => StatusLocation::reserved(state_dir, key),
+        None => StatusLocation::of(state_dir),
     };
     serde_json::to_value(whereabouts?).ok()
 }
@@ -38,19 +38,21 @@ impl CallsFoundRunning {
             return Reconciled::NotDone;
         }
         match look(state_dir, key).await {
-            Known::Ended(status) => Reconciled::Done(outcome(*status, None)),
-            Known::Running(_) if self.add(key) => Reconciled::Running,
-            Known::NeverBegun { is_recorded } if never_began(state_dir, call, is_recorded) => {
+            RecalledCall::Ended(status) => Reconciled::Done(outcome(*status, None)),
+            RecalledCall::Running(_) if self.add(key) => Reconciled::Running,
+            RecalledCall::NeverBegun { is_recorded }
+                if never_began(state_dir, call, is_recorded) =>
+            {
                 Reconciled::NotDone
             }
-            Known::Lost { mark: Some(mark) } => {
+            RecalledCall::Lost { mark: Some(mark) } => {
                 // The user or the model looks at its effects next, so what is left of it must not continue meanwhile.
                 end_orphans(mark).await;
                 Reconciled::Unknown
             }
-            Known::Running(_) | Known::NeverBegun { .. } | Known::Lost { mark: None } => {
-                Reconciled::Unknown
-            }
+            RecalledCall::Running(_)
+            | RecalledCall::NeverBegun { .. }
+            | RecalledCall::Lost { mark: None } => Reconciled::Unknown,
         }
     }
 
@@ -76,9 +78,9 @@ impl CallsFoundRunning {
 
 fn never_began(state_dir: &Path, call: &InterruptedCall, is_recorded: bool) -> bool {
     let then = call.evidence.clone().map(serde_json::from_value);
-    let now = Whereabouts::of(state_dir);
+    let now = StatusLocation::of(state_dir);
     match then {
-        Some(Ok::<Whereabouts, _>(then)) => then.rule_out(now.as_ref(), is_recorded),
+        Some(Ok::<StatusLocation, _>(then)) => then.rule_out(now.as_ref(), is_recorded),
         Some(Err(_)) | None => false,
     }
 }

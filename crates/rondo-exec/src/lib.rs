@@ -20,4 +20,4 @@ pub use denial::{changed_protected, sandbox_note};
 pub use rondo_launch::{
     SupervisorCommand, bound_heaps, hide_environment, move_environment, survive_large_files,
 };
-pub use tool::{ExecOptions, ExecTool, Reached};
+pub use tool::{ExecOptions, ExecTool, NetworkCounter};

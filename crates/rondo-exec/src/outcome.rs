@@ -1,7 +1,7 @@
 //! The result of a command as the model reads it.
 
 use crate::denial;
-use crate::follow::Cut;
+use crate::follow::StopCause;
 use rondo_launch::{CallStatus, Exceeded, Prompt, StartError};
 use rondo_types::units::seconds;
 use rondo_types::{ToolError, ToolErrorCode, ToolOutcome, ToolOutput};
@@ -65,8 +65,8 @@ pub(crate) fn outcome(status: CallStatus, time: Option<TimeLimit>) -> ToolOutcom
         });
     }
     let cut = match timed_out {
-        true => Cut::TimedOut,
-        false => Cut::Cancelled,
+        true => StopCause::TimedOut,
+        false => StopCause::Cancelled,
     };
     let (code, message) = said(cut, time);
     ToolOutcome::Error(ToolError {
@@ -90,14 +90,14 @@ fn of_exceeded(exceeded: Exceeded) -> String {
     }
 }
 
-fn said(cut: Cut, time: Option<TimeLimit>) -> (ToolErrorCode, String) {
+fn said(cut: StopCause, time: Option<TimeLimit>) -> (ToolErrorCode, String) {
     match cut {
-        Cut::TimedOut => {
+        StopCause::TimedOut => {
             let unknown = || "the command exceeded its time limit and was ended".to_owned();
             let message = time.map_or_else(unknown, TimeLimit::exceeded);
             (ToolErrorCode::Timeout, message)
         }
-        Cut::Cancelled => (
+        StopCause::Cancelled => (
             ToolErrorCode::Cancelled,
             "the command was ended before it was finished".to_owned(),
         ),
@@ -105,7 +105,7 @@ fn said(cut: Cut, time: Option<TimeLimit>) -> (ToolErrorCode, String) {
 }
 
 /// Returns the outcome of a call whose command was ended without its supervisor.
-pub(crate) fn cut_off(cut: Cut, time: TimeLimit) -> Refusal {
+pub(crate) fn cut_off(cut: StopCause, time: TimeLimit) -> Refusal {
     let (code, message) = said(cut, Some(time));
     refusal(code, message)
 }

@@ -6,7 +6,7 @@
 
 pub use rondo_launch::{
     CallSpec, CallStatus, CommandEvent, CommandState, Ender, PtySize, SUPERVISE_ARG, StartError,
-    StatusError, Supervised, SupervisorCommand, are_alive, end_all, start_again,
+    StatusError, SupervisedCommand, SupervisorCommand, are_alive, end_all, start_again,
 };
 
 /// Becomes the supervisor and never returns, if the program was started as one.

@@ -2,7 +2,7 @@
 
 use crate::denial;
 use crate::environment::{kept_outside_from_env, variables_from_env};
-use crate::follow::{Cut, Followed, follow};
+use crate::follow::{CommandOutcome, StopCause, follow};
 use crate::form::{Form, SHELL_COMMAND};
 use crate::interrupted::CallsFoundRunning;
 use crate::outcome::{
@@ -13,11 +13,12 @@ use rondo_core::FROM_OUTSIDE;
 use rondo_core::ports::{InterruptedCall, Reconciled, Tool, ToolInvocation};
 use rondo_core::redact::Secrets;
 use rondo_launch::{
-    CallSpec, CallStatus, CommandState, Known, PtySize, StartError, Supervised, SupervisorCommand,
+    CallSpec, CallStatus, CommandState, PtySize, RecalledCall, StartError, SupervisedCommand,
+    SupervisorCommand,
 };
 use rondo_policy::analysis::{fetches, may_fetch};
 use rondo_policy::{CommandEnvironment, LookingCalls, OUTSIDE_SANDBOX, Workdir};
-use rondo_sandbox::{Enforcement, SandboxSpec, Support};
+use rondo_sandbox::{Enforcement, SandboxSpec, SandboxSupport};
 use rondo_types::{
     Concurrency, Effects, Recovery, ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolSpec,
 };
@@ -49,7 +50,7 @@ const LOOKING_BYTES_MAX: u64 = 1 << 30;
 
 /// Access of a call.
 #[derive(Default)]
-struct Reach {
+struct CallAccess {
     /// Everything if there is none.
     spec: Option<SandboxSpec>,
     /// Set if it runs without asking because it is read-only.
@@ -95,7 +96,7 @@ pub struct ExecOptions {
     /// Limits of their access once they are set, in place of [`Self::sandbox`].
     pub chosen_sandbox: Option<Arc<OnceLock<SandboxSpec>>>,
     /// Counts what commands reach of other machines, if that is known: what is printed meanwhile is from outside.
-    pub reached: Option<Reached>,
+    pub reached: Option<NetworkCounter>,
     /// Limits for calls that the gate allowed because they are read-only, if the system enforces them; `None` for the
     /// same limits as others.
     pub looking: Option<(LookingCalls, SandboxSpec)>,
@@ -105,9 +106,9 @@ pub struct ExecOptions {
 
 /// Counts what commands reach of other machines.
 #[derive(Clone)]
-pub struct Reached(Arc<dyn Fn() -> u64 + Send + Sync>);
+pub struct NetworkCounter(Arc<dyn Fn() -> u64 + Send + Sync>);
 
-impl Reached {
+impl NetworkCounter {
     /// Wraps what returns the count so far.
     pub fn new(count: impl Fn() -> u64 + Send + Sync + 'static) -> Self {
         Self(Arc::new(count))
@@ -118,7 +119,7 @@ impl Reached {
     }
 }
 
-impl std::fmt::Debug for Reached {
+impl std::fmt::Debug for NetworkCounter {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_tuple("Reached").field(&self.count()).finish()
     }
@@ -236,7 +237,7 @@ impl ExecTool {
         &self,
         invocation: &ToolInvocation,
         time: TimeLimit,
-        sandbox: Reach,
+        sandbox: CallAccess,
     ) -> Result<CallSpec, Refusal> {
         let options = &self.options;
         if !CallSpec::is_key(&invocation.idempotency_key) {
@@ -305,25 +306,25 @@ impl ExecTool {
     }
 
     /// Returns the reach of a call.
-    async fn sandbox(&self, invocation: &ToolInvocation) -> Reach {
+    async fn sandbox(&self, invocation: &ToolInvocation) -> CallAccess {
         let arguments = &invocation.arguments;
         if arguments.get(OUTSIDE_SANDBOX) == Some(&Value::Bool(true)) {
-            return Reach::default();
+            return CallAccess::default();
         }
         if let Some((calls, spec)) = &self.options.looking
             && calls.take(&invocation.session, &invocation.call_id, arguments)
-            && let Some(enforcement) = support().await.and_then(Support::enforcement)
+            && let Some(enforcement) = support().await.and_then(SandboxSupport::enforcement)
         {
             let spec = SandboxSpec {
                 enforcement,
                 ..spec.clone()
             };
-            return Reach {
+            return CallAccess {
                 spec: Some(spec),
                 is_looking: true,
             };
         }
-        Reach {
+        CallAccess {
             spec: self.options.sandbox_now().cloned(),
             is_looking: false,
         }
@@ -350,15 +351,16 @@ impl ExecTool {
         let is_confined = spec.sandbox.is_some();
         let variables = variables_from_env(&options.environment, variables.as_ref(), is_confined);
         let cancelled = invocation.cancel.cancelled();
-        let running = Supervised::run(&options.supervisor, &variables, &spec, cancelled).await;
+        let running =
+            SupervisedCommand::run(&options.supervisor, &variables, &spec, cancelled).await;
         let followed = match running {
             Ok(running) => follow(running, invocation, Some(spec.timeout())).await,
-            Err(err) => Followed::Refused(err),
+            Err(err) => CommandOutcome::Refused(err),
         };
         match followed {
-            Followed::Ended(status) => Ok(*status),
-            Followed::Refused(err) => Err(could_not_run(&err)),
-            Followed::Lost { cause, cut } => {
+            CommandOutcome::Ended(status) => Ok(*status),
+            CommandOutcome::Refused(err) => Err(could_not_run(&err)),
+            CommandOutcome::Lost { cause, cut } => {
                 let cut = cut.map(|cut| (cut, time));
                 self.take_lost(&spec.key, &cause, cut).await
             }
@@ -378,7 +380,7 @@ impl ExecTool {
         };
         let enforcement = match sandbox {
             Some(spec) => Some(spec.enforcement),
-            None => support().await.and_then(Support::enforcement),
+            None => support().await.and_then(SandboxSupport::enforcement),
         };
         // Without namespaces nothing is hidden.
         let hiding = sandbox.or(looking);
@@ -408,18 +410,18 @@ impl ExecTool {
         &self,
         key: &str,
         cause: &StartError,
-        cut: Option<(Cut, TimeLimit)>,
+        cut: Option<(StopCause, TimeLimit)>,
     ) -> Result<CallStatus, Refusal> {
         let known = match self.options.is_kept {
             true => rondo_launch::end(&self.options.state_dir, key).await,
-            false => Known::Lost { mark: None },
+            false => RecalledCall::Lost { mark: None },
         };
         match (known, cut) {
-            (Known::Ended(status), _) => Ok(*status),
-            (Known::NeverBegun { is_recorded: true }, Some((Cut::Cancelled, _))) => {
+            (RecalledCall::Ended(status), _) => Ok(*status),
+            (RecalledCall::NeverBegun { is_recorded: true }, Some((StopCause::Cancelled, _))) => {
                 Err(could_not_run(&StartError::Cancelled))
             }
-            (Known::NeverBegun { is_recorded: true }, _) => Err(could_not_run(cause)),
+            (RecalledCall::NeverBegun { is_recorded: true }, _) => Err(could_not_run(cause)),
             (_, Some((cut, time))) => Err(cut_off(cut, time)),
             (_, None) => Err(refusal(ToolErrorCode::InDoubt, LOST)),
         }
@@ -453,11 +455,11 @@ impl ExecTool {
     ) -> Result<Option<CallStatus>, Refusal> {
         let (dir, key) = (&self.options.state_dir, &invocation.idempotency_key);
         let mut known = rondo_launch::look(dir, key).await;
-        if let Known::Running(status) = &known {
+        if let RecalledCall::Running(status) = &known {
             // Its supervisor may be stopped, with no process left to wake it.
             let left = time.limit.saturating_sub(CallStatus::age(dir, key));
-            if let Ok(found) = Supervised::attach(dir, key, status).await
-                && let Followed::Ended(status) = follow(found, invocation, Some(left)).await
+            if let Ok(found) = SupervisedCommand::attach(dir, key, status).await
+                && let CommandOutcome::Ended(status) = follow(found, invocation, Some(left)).await
             {
                 return Ok(Some(*status));
             }
@@ -465,15 +467,15 @@ impl ExecTool {
             known = rondo_launch::end(dir, key).await;
         }
         match known {
-            Known::Ended(status) => Ok(Some(*status)),
-            Known::NeverBegun { .. } => Ok(None),
-            Known::Lost { mark } => {
+            RecalledCall::Ended(status) => Ok(Some(*status)),
+            RecalledCall::NeverBegun { .. } => Ok(None),
+            RecalledCall::Lost { mark } => {
                 if let Some(mark) = mark {
                     rondo_launch::end_orphans(mark).await;
                 }
                 Err(refusal(ToolErrorCode::InDoubt, LOST))
             }
-            Known::Running(_) => Err(refusal(ToolErrorCode::InDoubt, LOST)),
+            RecalledCall::Running(_) => Err(refusal(ToolErrorCode::InDoubt, LOST)),
         }
     }
 }
@@ -503,7 +505,7 @@ impl Tool for ExecTool {
     }
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
-        let reached = || self.options.reached.as_ref().map(Reached::count);
+        let reached = || self.options.reached.as_ref().map(NetworkCounter::count);
         let before = reached();
         let ended = match self.timeout(&invocation) {
             Ok(time) => self.run(&invocation, time).await.map(|it| (it, time)),
@@ -561,7 +563,7 @@ impl Tool for ExecTool {
 }
 
 /// Returns the protection that the system enforces, if it is known.
-async fn support() -> Option<&'static Support> {
+async fn support() -> Option<&'static SandboxSupport> {
     match rondo_sandbox::known_support() {
         Some(support) => Some(support),
         // The first time, it starts a process.

@@ -33,19 +33,19 @@ pub(crate) struct Pool(Mutex<Idle>);
 #[derive(Default)]
 struct Idle {
     /// A list, since there are few origins.
-    kept: Vec<(Origin, Vec<Kept>)>,
+    kept: Vec<(Origin, Vec<IdleConnection>)>,
     /// Set if there is a task that closes them.
     is_swept: bool,
 }
 
-struct Kept {
+struct IdleConnection {
     connection: Box<Connection>,
     until: Instant,
 }
 
 impl Idle {
     /// Returns the connections to an origin.
-    fn of(&mut self, origin: &Origin) -> Option<&mut Vec<Kept>> {
+    fn of(&mut self, origin: &Origin) -> Option<&mut Vec<IdleConnection>> {
         let mut all = self.kept.iter_mut();
         all.find(|(here, _)| here == origin).map(|(_, kept)| kept)
     }
@@ -67,7 +67,7 @@ impl Pool {
     pub(crate) fn put(self: &Arc<Self>, origin: Origin, connection: Box<Connection>) {
         let until = Instant::now() + IDLE_MAX;
         let mut idle = self.idle();
-        let kept = Kept { connection, until };
+        let kept = IdleConnection { connection, until };
         match idle.of(&origin) {
             Some(all) if all.len() < IDLE_PER_HOST_MAX => all.push(kept),
             Some(_) => {}

@@ -79,11 +79,11 @@ pub async fn probe(model: &HttpModel, timeout_each: Duration) -> ProbeReport {
     }
     ProbeReport {
         listed,
-        streaming: judge(&text, Seen::streaming),
-        usage: judge(&text, Seen::usage),
+        streaming: judge(&text, ReplySummary::streaming),
+        usage: judge(&text, ReplySummary::usage),
         first_event_ms: text.as_ref().ok().and_then(|seen| seen.first_event_ms),
-        text: judge(&text, Seen::text),
-        tool_call: judge(&call, Seen::tool_call),
+        text: judge(&text, ReplySummary::text),
+        tool_call: judge(&call, ReplySummary::tool_call),
         spent,
     }
 }
@@ -100,7 +100,7 @@ async fn listed(model: &HttpModel, timeout_each: Duration) -> Check {
 
 /// Observations about one request.
 #[derive(Debug, Default)]
-struct Seen {
+struct ReplySummary {
     deltas: usize,
     text_bytes: usize,
     calls: Vec<String>,
@@ -108,7 +108,7 @@ struct Seen {
     first_event_ms: Option<u64>,
 }
 
-impl Seen {
+impl ReplySummary {
     fn note(&mut self, event: ModelEvent, started: Instant) {
         let elapsed = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.first_event_ms.get_or_insert(elapsed);
@@ -175,7 +175,7 @@ impl Check {
     }
 }
 
-fn judge(seen: &Result<Seen, ModelError>, check: impl Fn(&Seen) -> Check) -> Check {
+fn judge(seen: &Result<ReplySummary, ModelError>, check: impl Fn(&ReplySummary) -> Check) -> Check {
     match seen {
         Ok(seen) => check(seen),
         Err(error) if error.class == ErrorClass::Unsupported => Check::missing(&error.message),
@@ -189,10 +189,10 @@ async fn observe(
     model: &HttpModel,
     request: ModelRequest,
     timeout_each: Duration,
-) -> Result<Seen, ModelError> {
+) -> Result<ReplySummary, ModelError> {
     let started = Instant::now();
     let all = async {
-        let mut seen = Seen::default();
+        let mut seen = ReplySummary::default();
         let mut events = model.stream(Arc::new(request)).take(EVENTS_MAX);
         while let Some(event) = events.next().await {
             seen.note(event?, started);

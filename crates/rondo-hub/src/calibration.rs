@@ -19,7 +19,7 @@ const OF_SESSIONS: &str = "token_count_of_session";
 
 /// A request of so many bytes, and what its provider counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-struct Counted {
+struct CountedRequest {
     bytes: u64,
     tokens: u64,
 }
@@ -28,7 +28,7 @@ struct Counted {
 pub(crate) struct Calibration {
     session: SessionId,
     model: String,
-    counted: Counted,
+    counted: CountedRequest,
     /// Set if the session's counter is not stored yet.
     is_new: bool,
     history_bytes: u64,
@@ -48,7 +48,7 @@ impl Calibration {
         history: &[Arc<Message>],
     ) -> Result<Self, MailboxError> {
         let model = model.unwrap_or_default().to_owned();
-        let own: Option<Counted> = chats::read(store, OF_SESSIONS, session.as_str()).await?;
+        let own: Option<CountedRequest> = chats::read(store, OF_SESSIONS, session.as_str()).await?;
         let own = own.filter(|it| it.tokens > 0);
         let counted = match own {
             Some(counted) => Some(counted),
@@ -95,7 +95,9 @@ impl Calibration {
             }
             RecordBody::ModelReplied { reply } => {
                 let tokens = reply.usage?.input;
-                let counted = request.take().map(|bytes| Counted { bytes, tokens })?;
+                let counted = request
+                    .take()
+                    .map(|bytes| CountedRequest { bytes, tokens })?;
                 (counted != self.counted).then(|| row(OF_MODELS, &self.model, counted))
             }
             _ => None,
@@ -107,7 +109,7 @@ fn bytes_of(messages: &Transcript) -> u64 {
     group_bytes(messages).iter().sum()
 }
 
-fn row(table: &'static str, key: &str, counted: Counted) -> HostRow {
+fn row(table: &'static str, key: &str, counted: CountedRequest) -> HostRow {
     // A struct of numbers can be written.
     HostRow::set(
         table,

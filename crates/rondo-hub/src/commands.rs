@@ -3,7 +3,7 @@
 use crate::authorise::{Action, authorise};
 use crate::chats::first_session;
 use crate::hub::Core;
-use crate::inbox::Taken;
+use crate::inbox::InboxResult;
 use crate::questions;
 use crate::receive::Event;
 use rondo_core::ports::{HostCommit, MailBody, MailboxError, NewMail};
@@ -151,7 +151,7 @@ pub(crate) async fn run(
     core: &Core,
     event: &Event<'_>,
     command: &Command,
-) -> Result<Taken, MailboxError> {
+) -> Result<InboxResult, MailboxError> {
     if let Err(denied) = authorise(&event.actor, command.action(), event.chat.kind) {
         return core.tell(event, format!("Not done: {denied}.")).await;
     }
@@ -189,7 +189,7 @@ fn help() -> String {
     lines.join("\n")
 }
 
-async fn new(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
+async fn new(core: &Core, event: &Event<'_>) -> Result<InboxResult, MailboxError> {
     let before = event.chat.session();
     let anew = event.chat.anew();
     let mut commit = HostCommit {
@@ -224,7 +224,7 @@ fn cancel(event: &Event<'_>, session: &rondo_types::SessionId) -> NewMail {
     }
 }
 
-async fn stop(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
+async fn stop(core: &Core, event: &Event<'_>) -> Result<InboxResult, MailboxError> {
     let session = event.chat.session();
     let mut asked = questions::of_session(&*core.store, &session).await?;
     asked.retain(|it| it.kind != QuestionKind::Trust);
@@ -241,7 +241,7 @@ async fn stop(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
     Ok(taken)
 }
 
-async fn status(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
+async fn status(core: &Core, event: &Event<'_>) -> Result<InboxResult, MailboxError> {
     let session = event.chat.session();
     let waiting = core.session(&session).waiting().await?;
     let mut asked = questions::of_session(&*core.store, &session).await?;
@@ -265,7 +265,7 @@ async fn status(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
     core.tell(event, lines.join("\n")).await
 }
 
-async fn compact(core: &Core, event: &Event<'_>, focus: &str) -> Result<Taken, MailboxError> {
+async fn compact(core: &Core, event: &Event<'_>, focus: &str) -> Result<InboxResult, MailboxError> {
     let session = event.chat.session();
     let handle = core.session(&session);
     if !core.shown.is_running(&session) && handle.waiting().await? == 0 {
@@ -300,7 +300,7 @@ async fn compact(core: &Core, event: &Event<'_>, focus: &str) -> Result<Taken, M
     Ok(taken)
 }
 
-async fn model(core: &Core, event: &Event<'_>, name: &str) -> Result<Taken, MailboxError> {
+async fn model(core: &Core, event: &Event<'_>, name: &str) -> Result<InboxResult, MailboxError> {
     let session = event.chat.session();
     let named = Some(name.to_owned()).filter(|it| !it.is_empty());
     let chosen = core.session(&session).model(named.clone()).await;
@@ -327,7 +327,7 @@ async fn model(core: &Core, event: &Event<'_>, name: &str) -> Result<Taken, Mail
     commit.rows.push(row);
     let text = format!("From the next message on: {chosen}.");
     let taken = core.done(event, commit, text).await?;
-    if taken == Taken::Accepted {
+    if taken == InboxResult::Accepted {
         core.models.set(&session, chosen);
     }
     Ok(taken)
@@ -338,7 +338,7 @@ async fn answer(
     event: &Event<'_>,
     number: Option<usize>,
     (value, remembers): (AnswerValue, bool),
-) -> Result<Taken, MailboxError> {
+) -> Result<InboxResult, MailboxError> {
     let session = event.chat.session();
     let mut asked = questions::of_session(&*core.store, &session).await?;
     // An owner is asked about the folder elsewhere, and answers it by itself.
@@ -367,7 +367,7 @@ async fn answer(
 }
 
 /// Answers the first question for values.
-async fn give(core: &Core, event: &Event<'_>, lines: &str) -> Result<Taken, MailboxError> {
+async fn give(core: &Core, event: &Event<'_>, lines: &str) -> Result<InboxResult, MailboxError> {
     let session = event.chat.session();
     let asked = questions::of_session(&*core.store, &session).await?;
     let found = asked.iter().find_map(|it| match &it.kind {
@@ -418,7 +418,7 @@ fn filled(schema: &Value, lines: &str) -> Result<AnswerValue, String> {
     }
 }
 
-async fn tell_usage(core: &Core, event: &Event<'_>) -> Result<Taken, MailboxError> {
+async fn tell_usage(core: &Core, event: &Event<'_>) -> Result<InboxResult, MailboxError> {
     let session = event.chat.session();
     let first = first_session(&session);
     let today = core.service.usage(usage::midnight(), move |session| {
@@ -444,7 +444,7 @@ fn summed(sum: &UsageSum) -> String {
     )
 }
 
-async fn skills(core: &Core, event: &Event<'_>, rest: String) -> Result<Taken, MailboxError> {
+async fn skills(core: &Core, event: &Event<'_>, rest: String) -> Result<InboxResult, MailboxError> {
     let workspace = core.workspace();
     let work = tokio::task::spawn_blocking(move || crate::tools::skills_command(&workspace, &rest));
     let text = work.await;

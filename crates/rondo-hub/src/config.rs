@@ -26,7 +26,7 @@ pub struct HubConfig {
     /// How long turns may continue after the hub was told to stop: at most [`DRAIN_MAX`].
     pub drain: Option<TimeSpan>,
     /// Treatment of people who are not users.
-    pub strangers: Strangers,
+    pub strangers: StrangerPolicy,
     /// Lets a message that comes during a turn of the same sender join that turn.
     pub steer: bool,
     /// Tokens of a whole context: what precedes the history takes three quarters at the most.
@@ -58,7 +58,7 @@ pub struct ConfiguredUser {
 /// Treatment of people who are not users.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Strangers {
+pub enum StrangerPolicy {
     /// They are told their id once, in a private chat, and are not answered.
     #[default]
     Deny,

@@ -36,20 +36,20 @@ pub struct AddressBounds {
 #[derive(Debug)]
 pub struct Addresses {
     bounds: AddressBounds,
-    taken: Mutex<Taken>,
+    taken: Mutex<OpenConnections>,
     /// Notified when a connection ends.
     freed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Taken {
+struct OpenConnections {
     /// Numbers connections in the order in which they came.
     next: u64,
-    connections: BTreeMap<u64, Counted>,
+    connections: BTreeMap<u64, CountedConnection>,
 }
 
 #[derive(Debug)]
-struct Counted {
+struct CountedConnection {
     ip: IpAddr,
     since: Instant,
     displaced: CancellationToken,
@@ -75,7 +75,7 @@ impl Addresses {
         }
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, OpenConnections> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -99,7 +99,7 @@ impl Addresses {
     /// Makes room for a connection of an address. Returns the time at which there can be room, if there is none yet.
     fn make_room(&self, ip: IpAddr) -> Option<Instant> {
         let mut taken = self.taken();
-        let of_address = |taken: &Taken, ip| {
+        let of_address = |taken: &OpenConnections, ip| {
             let connections = taken.connections.values();
             connections.filter(|it| it.ip == ip).count()
         };
@@ -128,7 +128,7 @@ impl Addresses {
         let number = taken.next;
         taken.next += 1;
         let displaced = CancellationToken::new();
-        let counted = Counted {
+        let counted = CountedConnection {
             ip,
             since: Instant::now(),
             displaced: displaced.clone(),
@@ -212,11 +212,11 @@ pub async fn accept<F, S>(
 pub struct ByteBound<K> {
     all_max: usize,
     of_sender_max: usize,
-    held: Mutex<Held<K>>,
+    held: Mutex<HeldTotals<K>>,
 }
 
 #[derive(Debug)]
-struct Held<K> {
+struct HeldTotals<K> {
     all: usize,
     of_sender: HashMap<K, usize>,
 }
@@ -236,14 +236,14 @@ impl<K: Clone + Eq + Hash> ByteBound<K> {
         Self {
             all_max,
             of_sender_max,
-            held: Mutex::new(Held {
+            held: Mutex::new(HeldTotals {
                 all: 0,
                 of_sender: HashMap::new(),
             }),
         }
     }
 
-    fn held(&self) -> MutexGuard<'_, Held<K>> {
+    fn held(&self) -> MutexGuard<'_, HeldTotals<K>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -3,7 +3,7 @@
 use crate::channel::{Channel, ChatKey, Delivery, OutboxKind, Receipt, SendError};
 use crate::metrics::Metrics;
 use crate::outgoing;
-use crate::progress::Shown;
+use crate::progress::RunningTurns;
 use crate::questions;
 use crate::undelivered::{self, Cause};
 use rondo_core::clock::Clock;
@@ -36,7 +36,7 @@ pub(crate) struct Worker {
     pub(crate) channel: Arc<dyn Channel>,
     pub(crate) outbox: Arc<dyn Outbox>,
     pub(crate) store: Arc<dyn HostStore>,
-    pub(crate) shown: Shown,
+    pub(crate) shown: RunningTurns,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) failures: Failures,
     /// Set if some message of the channel may ask something.
@@ -181,7 +181,7 @@ impl Worker {
         let is_over = matches!(attempt, Attempt::Sent(_) | Attempt::GivenUp { .. });
         if let Some(turn) = turn.filter(|_| has_placeholder && is_over) {
             let forgotten = HostCommit {
-                rows: vec![Shown::used(session, turn)],
+                rows: vec![RunningTurns::used(session, turn)],
                 ..HostCommit::default()
             };
             // Editing it again would do no harm.

@@ -3,7 +3,7 @@
 
 use crate::host;
 use crate::hub::Core;
-use crate::questions::{self, Asked};
+use crate::questions::{self, ChatQuestion};
 use rondo_core::ports::{HostCommit, MailboxError, Record, RecordBody, Seq};
 use rondo_core::session_store::{SessionState, StoreError};
 use rondo_core::storage::Store;
@@ -84,7 +84,7 @@ impl Core {
         let session = handle.id();
         let open = handle.questions().await?;
         let asked = questions::of_session(&*self.store, session).await;
-        let is_open = |it: &Asked| open.iter().any(|question| question.hash == it.hash);
+        let is_open = |it: &ChatQuestion| open.iter().any(|question| question.hash == it.hash);
         let (left, over): (Vec<_>, Vec<_>) =
             asked.map_err(unreadable)?.into_iter().partition(is_open);
         let Some(first) = over.first() else {

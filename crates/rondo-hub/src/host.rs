@@ -6,11 +6,11 @@ use crate::channel::{ChatKey, ChatKind};
 use crate::chats::{self, Chat};
 use crate::cron::HeartbeatConfig;
 use crate::cron::heartbeat;
-use crate::cron::job::{self, RUNS, Runs};
+use crate::cron::job::{self, RUNS, RunHistory};
 use crate::hub::Core;
 use crate::outgoing::{self, Details};
-use crate::questions::{self, Asked};
-use crate::suspects::{AtStake, Suspicion};
+use crate::questions::{self, ChatQuestion};
+use crate::suspects::{SuspectWatch, Suspicion};
 use crate::tools::{self, Scope};
 use crate::users::{Actor, Role};
 use async_trait::async_trait;
@@ -54,7 +54,7 @@ pub(crate) struct HubHost(pub(crate) Arc<OnceLock<Weak<Core>>>);
 
 /// Beginning of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Begun {
+pub(crate) struct TurnStarter {
     /// Sender, as `channel:id`.
     pub(crate) actor: String,
     /// The key of the message.
@@ -65,7 +65,7 @@ pub(crate) struct Begun {
 pub(crate) async fn begun(
     store: &dyn HostStore,
     session: &SessionId,
-) -> Result<Option<Begun>, MailboxError> {
+) -> Result<Option<TurnStarter>, MailboxError> {
     chats::read(store, TURNS, session.as_str()).await
 }
 
@@ -121,7 +121,7 @@ impl Core {
             )
         })?;
         let asked = match turn.begins {
-            Some((key, actor)) => Some(Begun {
+            Some((key, actor)) => Some(TurnStarter {
                 actor: actor.to_owned(),
                 key: key.to_owned(),
             }),
@@ -208,7 +208,7 @@ impl Core {
         of: TurnSource,
     ) -> Result<Arc<dyn CommitSource>> {
         let open = questions::of_session(&*self.store, session).await;
-        let is_of_folder = |it: &Asked| it.kind == QuestionKind::Trust;
+        let is_of_folder = |it: &ChatQuestion| it.kind == QuestionKind::Trust;
         let (of_folder, open) = open
             .map_err(unreadable)?
             .into_iter()
@@ -225,7 +225,7 @@ impl Core {
             failure: Mutex::default(),
             tokens: AtomicU64::default(),
             requested: Mutex::default(),
-            at_stake: AtStake::after(of.known),
+            at_stake: SuspectWatch::after(of.known),
             calibration: of.calibration,
         }))
     }
@@ -235,7 +235,7 @@ impl Core {
         self: &Arc<Self>,
         session: &SessionId,
         chat: &Chat,
-        begun: Begun,
+        begun: TurnStarter,
     ) -> Result<Arc<dyn CommitSource>> {
         let actor = self.users.actor(&begun.actor).await.map_err(unreadable)?;
         let actor = actor.or_else(|| self.guest(chat, Some(&begun)));
@@ -248,11 +248,11 @@ impl Core {
     }
 
     /// Returns the timed work that a turn is a run of.
-    async fn timed(&self, begun: Option<&Begun>) -> Result<Option<Timed>, MailboxError> {
+    async fn timed(&self, begun: Option<&TurnStarter>) -> Result<Option<Timed>, MailboxError> {
         let key = begun.map(|it| it.key.as_str()).unwrap_or_default();
         if let Some(id) = job::job_of_key(key) {
             // One that was removed meanwhile leaves nothing behind.
-            let runs = Runs::of(&*self.store, id).await?;
+            let runs = RunHistory::of(&*self.store, id).await?;
             return Ok(runs.map(|runs| Timed::Job(id.to_owned(), runs)));
         }
         let Some(chat) = self.heartbeat.as_ref().and_then(HeartbeatConfig::chat) else {
@@ -298,7 +298,7 @@ impl Core {
     }
 
     /// Returns a stranger as a guest, if those may speak.
-    fn guest(&self, chat: &Chat, begun: Option<&Begun>) -> Option<Actor> {
+    fn guest(&self, chat: &Chat, begun: Option<&TurnStarter>) -> Option<Actor> {
         let begun = begun?;
         self.lets_guests_in(chat.kind).then(|| Actor {
             id: begun.actor.clone(),
@@ -308,7 +308,7 @@ impl Core {
     }
 
     pub(crate) fn lets_guests_in(&self, kind: ChatKind) -> bool {
-        kind == ChatKind::Group && self.strangers == crate::config::Strangers::GuestsInGroups
+        kind == ChatKind::Group && self.strangers == crate::config::StrangerPolicy::GuestsInGroups
     }
 
     /// Handles a message whose sender is no longer a user, and their turn.
@@ -427,11 +427,11 @@ struct TurnCommits {
     chat: ChatKey,
     /// Sender of the questions, and the chats that are asked.
     asker: Mutex<Asker>,
-    begun: Option<Begun>,
+    begun: Option<TurnStarter>,
     /// Questions when it was parked.
-    open: Vec<Asked>,
+    open: Vec<ChatQuestion>,
     /// Open questions of the turn and about its folder.
-    asked: Mutex<Vec<Asked>>,
+    asked: Mutex<Vec<ChatQuestion>>,
     /// Why the latest request failed.
     failure: Mutex<Option<String>>,
     /// Scheduled job that it is a run of.
@@ -440,7 +440,7 @@ struct TurnCommits {
     tokens: AtomicU64,
     /// When the latest request to a model was begun here.
     requested: Mutex<Option<TimeMs>>,
-    at_stake: AtStake,
+    at_stake: SuspectWatch,
     /// Learns how the provider counts; `None` if no model is asked.
     calibration: Option<Calibration>,
 }
@@ -448,7 +448,7 @@ struct TurnCommits {
 /// Differences in the commits of a turn, by its sender and progress.
 #[derive(Default)]
 struct TurnSource {
-    begun: Option<Begun>,
+    begun: Option<TurnStarter>,
     asker: Option<Asker>,
     /// Suspicion against the session after processes ended.
     known: Suspicion,
@@ -483,8 +483,8 @@ impl Asker {
 
 /// Scheduled job, and the results of its runs.
 enum Timed {
-    Job(String, Runs),
-    Heartbeat(ChatKey, Runs),
+    Job(String, RunHistory),
+    Heartbeat(ChatKey, RunHistory),
 }
 
 impl Timed {
@@ -634,9 +634,9 @@ impl TurnCommits {
     }
 
     /// Returns the rows that delete those of the questions that are over.
-    fn no_longer_asked(&self, is_over: impl FnMut(&mut Asked) -> bool) -> Vec<HostRow> {
+    fn no_longer_asked(&self, is_over: impl FnMut(&mut ChatQuestion) -> bool) -> Vec<HostRow> {
         let mut asked = self.asked();
-        let over: Vec<Asked> = asked.extract_if(.., is_over).collect();
+        let over: Vec<ChatQuestion> = asked.extract_if(.., is_over).collect();
         match over.is_empty() {
             true => Vec::new(),
             false => questions::forget_some(&self.session, &over, &asked),
@@ -647,7 +647,7 @@ impl TurnCommits {
         self.asker.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn asked(&self) -> std::sync::MutexGuard<'_, Vec<Asked>> {
+    fn asked(&self) -> std::sync::MutexGuard<'_, Vec<ChatQuestion>> {
         self.asked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -660,7 +660,7 @@ impl TurnCommits {
         let text = self.reply(stop, text);
         let key = format!("final:{}:{}", self.session, record.turn);
         let details = Details {
-            reply_to: self.begun.as_ref().and_then(Begun::reply_to),
+            reply_to: self.begun.as_ref().and_then(TurnStarter::reply_to),
             ..Details::default()
         };
         let entry = outgoing::entry(key, &self.chat, OutboxKind::Final, text, &details);
@@ -717,7 +717,7 @@ impl TurnCommits {
     }
 }
 
-impl Begun {
+impl TurnStarter {
     /// Returns the message that the turn answers, as its channel names it.
     fn reply_to(&self) -> Option<String> {
         crate::receive::message_id(&self.key).map(str::to_owned)

@@ -2,7 +2,7 @@
 
 use crate::channel::{Channel, ChannelError};
 use crate::chats::{Chats, first_session};
-use crate::config::{HubConfig, Strangers};
+use crate::config::{HubConfig, StrangerPolicy};
 use crate::context::{CONTEXT_TOKENS, WORKSPACE_DIR};
 use crate::cron::HeartbeatConfig;
 use crate::delivery::{Failures, Worker};
@@ -13,7 +13,7 @@ use crate::host::HubHost;
 use crate::inbox::Inbox;
 use crate::metrics::Metrics;
 use crate::models::Models;
-use crate::progress::Shown;
+use crate::progress::RunningTurns;
 use crate::recovery::Retries;
 use crate::set_aside::Failing;
 use crate::shortage::Shortage;
@@ -62,9 +62,9 @@ pub(crate) struct Core {
     pub(crate) users: Users,
     pub(crate) chats: Chats,
     pub(crate) models: Models,
-    pub(crate) strangers: Strangers,
+    pub(crate) strangers: StrangerPolicy,
     pub(crate) steers: bool,
-    pub(crate) shown: Shown,
+    pub(crate) shown: RunningTurns,
     pub(crate) metrics: Arc<Metrics>,
     pub(crate) states: ChannelStates,
     pub(crate) retries: Retries,
@@ -116,7 +116,7 @@ impl Hub {
             models: Models::default(),
             strangers: config.strangers,
             steers: config.steer,
-            shown: Shown::new(Arc::clone(&store)),
+            shown: RunningTurns::new(Arc::clone(&store)),
             metrics: Arc::default(),
             states: ChannelStates::new(channels.keys()),
             retries: Retries::default(),

@@ -15,7 +15,7 @@ pub trait Receiver: Send + Sync {
     async fn admits(&self, event: &Inbound) -> bool;
 
     /// As [`Inbox::push`].
-    async fn take(&self, event: Inbound) -> Result<Taken, InboxError>;
+    async fn take(&self, event: Inbound) -> Result<InboxResult, InboxError>;
 
     /// As [`Inbox::receives`].
     fn receives(&self, channel: &str) {
@@ -30,7 +30,7 @@ pub trait Receiver: Send + Sync {
 
 /// Outcome of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Taken {
+pub enum InboxResult {
     /// It is durable, and is dealt with or will be.
     Accepted,
     /// It came before, and is durable.
@@ -60,7 +60,7 @@ impl Inbox {
     ///
     /// # Cancel safety
     /// Not cancel safe: it may or may not have been taken. Pushed again, it counts once.
-    pub async fn push(&self, event: Inbound) -> Result<Taken, InboxError> {
+    pub async fn push(&self, event: Inbound) -> Result<InboxResult, InboxError> {
         self.0.take(event).await
     }
 

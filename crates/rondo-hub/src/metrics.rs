@@ -42,7 +42,7 @@ pub struct Metrics {
 
 /// Values of the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Counted {
+pub struct Counters {
     /// Accepted events.
     pub received: u64,
     /// Duplicate events.
@@ -132,9 +132,9 @@ impl Metrics {
 
     /// Returns the current values.
     #[must_use]
-    pub fn counted(&self) -> Counted {
+    pub fn counted(&self) -> Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
-        Counted {
+        Counters {
             received: read(&self.received),
             duplicates: read(&self.duplicates),
             denied: read(&self.denied),

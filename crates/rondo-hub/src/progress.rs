@@ -34,7 +34,7 @@ const PLACEHOLDERS_MAX: usize = 100_000;
 
 /// The turns that run, as far as they are shown.
 #[derive(Clone)]
-pub(crate) struct Shown {
+pub(crate) struct RunningTurns {
     turns: Arc<Mutex<HashMap<SessionId, ShownTurn>>>,
     /// Turns of which something is being shown right now, also those that are over.
     showing: Arc<Mutex<HashSet<TurnId>>>,
@@ -80,7 +80,7 @@ struct Placeholder {
 }
 
 /// Output of a tick.
-struct Showing {
+struct ProgressUpdate {
     session: SessionId,
     chat: ChatKey,
     turn: Option<TurnId>,
@@ -88,7 +88,7 @@ struct Showing {
     progress: Vec<Progress>,
 }
 
-impl Shown {
+impl RunningTurns {
     pub(crate) fn new(store: Arc<dyn HostStore>) -> Self {
         Self {
             turns: Arc::default(),
@@ -183,7 +183,7 @@ impl Shown {
         }
     }
 
-    fn due(&self, channels: &HashMap<String, Arc<dyn Channel>>) -> Vec<Showing> {
+    fn due(&self, channels: &HashMap<String, Arc<dyn Channel>>) -> Vec<ProgressUpdate> {
         let mut all = Vec::new();
         for (session, turn) in self.turns().iter_mut() {
             let Some(channel) = channels.get(&turn.chat.channel) else {
@@ -208,7 +208,7 @@ impl Shown {
             turn.is_busy = true;
             // Before the turn can end: its final waits for this.
             self.showing().extend(turn.turn.clone());
-            all.push(Showing {
+            all.push(ProgressUpdate {
                 session: session.clone(),
                 chat: turn.chat.clone(),
                 turn: turn.turn.clone(),
@@ -219,8 +219,8 @@ impl Shown {
         all
     }
 
-    async fn show(self, channel: Arc<dyn Channel>, showing: Showing) {
-        let Showing {
+    async fn show(self, channel: Arc<dyn Channel>, showing: ProgressUpdate) {
+        let ProgressUpdate {
             session,
             chat,
             turn,
@@ -336,7 +336,7 @@ fn row_key(session: &SessionId, turn: &TurnId) -> String {
 }
 
 struct Watch {
-    shown: Shown,
+    shown: RunningTurns,
     session: SessionId,
     /// The chat that is told warnings; `None` if its people may not read them.
     warned: Option<ChatKey>,
@@ -400,8 +400,8 @@ mod tests {
     use super::*;
     use rondo_runtime::sessions::in_memory;
 
-    fn shown() -> Shown {
-        Shown::new(in_memory().unwrap())
+    fn shown() -> RunningTurns {
+        RunningTurns::new(in_memory().unwrap())
     }
 
     #[tokio::test]

@@ -40,7 +40,7 @@ const TOKEN_DIGITS: usize = 22;
 
 /// A question that waits for an answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Asked {
+pub struct ChatQuestion {
     /// Token that a button sends back.
     pub token: String,
     /// The question.
@@ -63,7 +63,7 @@ fn about_call() -> QuestionKind {
     QuestionKind::Approval
 }
 
-impl Asked {
+impl ChatQuestion {
     fn of(session: &SessionId, question: &Question) -> Self {
         // The widest of them, but for those that change the user's settings.
         let offers = question.offers.iter().rev();
@@ -170,7 +170,7 @@ pub struct Asker<'a> {
 /// An answer to some questions.
 pub struct Answering<'a> {
     /// The questions.
-    pub asked: &'a [Asked],
+    pub asked: &'a [ChatQuestion],
     /// The answer.
     pub value: AnswerValue,
     /// Also gives the offered grant for the rest of the session.
@@ -193,7 +193,7 @@ impl Answering<'_> {
 /// Changes committed with a turn's questions.
 pub struct Asking {
     /// All that is asked then.
-    pub asked: Vec<Asked>,
+    pub asked: Vec<ChatQuestion>,
     /// The messages that ask.
     pub outbox: Vec<OutboxEntry>,
     /// Rows by which an answer finds its question.
@@ -205,14 +205,14 @@ pub struct Asking {
 pub fn ask(
     asker: &Asker<'_>,
     (session, turn): (&SessionId, &TurnId),
-    open: &[Asked],
+    open: &[ChatQuestion],
     questions: &[Question],
 ) -> Asking {
     let mut all = open.to_vec();
-    all.extend(questions.iter().map(|it| Asked::of(session, it)));
+    all.extend(questions.iter().map(|it| ChatQuestion::of(session, it)));
     let mut outbox = Vec::new();
     // Those about the folder have no number here.
-    let has_number = |it: &&Asked| it.kind != QuestionKind::Trust;
+    let has_number = |it: &&ChatQuestion| it.kind != QuestionKind::Trust;
     let numbered = all.iter().filter(has_number).count();
     let before = open.iter().filter(has_number).count();
     for (asked, number) in all.iter().skip(open.len()).zip(before + 1..) {
@@ -244,7 +244,7 @@ pub fn ask(
 }
 
 /// Returns the key of a question that is put to an owner beside its chat.
-fn owner_key(asked: &Asked, owner: &ChatKey) -> String {
+fn owner_key(asked: &ChatQuestion, owner: &ChatKey) -> String {
     format!("question:{}:owner:{}", asked.token, owner.text())
 }
 
@@ -254,10 +254,10 @@ fn owner_key(asked: &Asked, owner: &ChatKey) -> String {
 pub fn ask_owners(
     owners: &[ChatKey],
     session: &SessionId,
-    open: &[Asked],
+    open: &[ChatQuestion],
     question: &Question,
 ) -> Asking {
-    let asked = Asked::of(session, question);
+    let asked = ChatQuestion::of(session, question);
     let details = Details {
         choices: choices(&asked),
         ..Details::default()
@@ -273,7 +273,7 @@ pub fn ask_owners(
     };
     let outbox = owners.iter().map(entry).collect();
     let others = open.iter().filter(|it| it.id != question.id);
-    let all: Vec<Asked> = others.cloned().chain([asked]).collect();
+    let all: Vec<ChatQuestion> = others.cloned().chain([asked]).collect();
     let rows = note(session, &all);
     Asking {
         asked: all,
@@ -283,7 +283,7 @@ pub fn ask_owners(
 }
 
 /// Returns the tokens of a question's answers.
-fn tokens(asked: &Asked) -> impl Iterator<Item = String> {
+fn tokens(asked: &ChatQuestion) -> impl Iterator<Item = String> {
     let always = asked.offer.as_ref().map(|_| asked.always_token());
     [asked.token.clone()].into_iter().chain(always)
 }
@@ -379,7 +379,7 @@ pub(crate) async fn is_asked(store: &dyn HostStore, token: &str) -> Result<bool,
 /// When the storage fails.
 pub(crate) async fn settle(
     store: &dyn HostStore,
-    asked: &Asked,
+    asked: &ChatQuestion,
     pressed_in: Option<&ChatKey>,
     how: &str,
     commit: &mut HostCommit,
@@ -403,7 +403,7 @@ pub(crate) async fn settle(
 }
 
 /// Returns the rows of all questions of a session.
-fn note(session: &SessionId, asked: &[Asked]) -> Vec<HostRow> {
+fn note(session: &SessionId, asked: &[ChatQuestion]) -> Vec<HostRow> {
     let json = serde_json::to_string(asked).unwrap_or_default();
     let mut rows = vec![HostRow::set(OF_SESSION, session.as_str(), json)];
     let tokens = asked.iter().flat_map(tokens);
@@ -414,7 +414,11 @@ fn note(session: &SessionId, asked: &[Asked]) -> Vec<HostRow> {
 
 /// Returns the rows that delete questions of a session that are not asked any more, but not those that are left.
 #[must_use]
-pub fn forget_some(session: &SessionId, over: &[Asked], left: &[Asked]) -> Vec<HostRow> {
+pub fn forget_some(
+    session: &SessionId,
+    over: &[ChatQuestion],
+    left: &[ChatQuestion],
+) -> Vec<HostRow> {
     let mut rows = forget(session, over);
     if !left.is_empty() {
         rows.extend(note(session, left));
@@ -422,7 +426,7 @@ pub fn forget_some(session: &SessionId, over: &[Asked], left: &[Asked]) -> Vec<H
     rows
 }
 
-fn choices(asked: &Asked) -> Vec<Choice> {
+fn choices(asked: &ChatQuestion) -> Vec<Choice> {
     let choice = |label: &str, value| Choice {
         label: label.to_owned(),
         token: asked.token.clone(),
@@ -450,7 +454,7 @@ fn choices(asked: &Asked) -> Vec<Choice> {
 
 /// Returns the rows that delete the questions of a session, once they are not asked any more.
 #[must_use]
-pub fn forget(session: &SessionId, asked: &[Asked]) -> Vec<HostRow> {
+pub fn forget(session: &SessionId, asked: &[ChatQuestion]) -> Vec<HostRow> {
     let mut rows = vec![HostRow::removed(OF_SESSION, session.as_str())];
     let tokens = asked.iter().flat_map(tokens);
     rows.extend(tokens.map(|it| HostRow::removed(TOKENS, it)));
@@ -459,7 +463,7 @@ pub fn forget(session: &SessionId, asked: &[Asked]) -> Vec<HostRow> {
 }
 
 /// Returns the key under which a session is found once the first of its questions expires.
-fn due(session: &SessionId, asked: &[Asked]) -> Option<String> {
+fn due(session: &SessionId, asked: &[ChatQuestion]) -> Option<String> {
     let first = asked.iter().filter_map(|it| it.expires).min()?;
     Some(format!("{:020}:{session}", first.0))
 }
@@ -471,7 +475,7 @@ fn due(session: &SessionId, asked: &[Asked]) -> Option<String> {
 pub async fn of_session(
     store: &dyn HostStore,
     session: &SessionId,
-) -> Result<Vec<Asked>, MailboxError> {
+) -> Result<Vec<ChatQuestion>, MailboxError> {
     let asked = chats::read(store, OF_SESSION, session.as_str()).await?;
     Ok(asked.unwrap_or_default())
 }
@@ -496,7 +500,7 @@ pub(crate) async fn asking(
 pub async fn of_token(
     store: &dyn HostStore,
     token: &str,
-) -> Result<Option<(SessionId, Asked, Option<Grant>)>, MailboxError> {
+) -> Result<Option<(SessionId, ChatQuestion, Option<Grant>)>, MailboxError> {
     let Some(session) = store.row(TOKENS, token).await? else {
         return Ok(None);
     };

@@ -8,7 +8,7 @@ use crate::commands::{self, Command};
 use crate::delivery;
 use crate::host::OWNER_CHATS;
 use crate::hub::Core;
-use crate::inbox::{InboxError, Receiver, Taken};
+use crate::inbox::{InboxError, InboxResult, Receiver};
 use crate::outgoing;
 use crate::questions;
 use crate::shortage::shortage;
@@ -76,7 +76,7 @@ impl Receiver for Core {
         actor.is_some_and(|it| authorise(&it, Action::Speak, event.chat_kind).is_ok())
     }
 
-    async fn take(&self, event: Inbound) -> Result<Taken, InboxError> {
+    async fn take(&self, event: Inbound) -> Result<InboxResult, InboxError> {
         check(&event)?;
         if self.drain.is_cancelled() {
             let reason = "the hub is stopping".to_owned();
@@ -87,9 +87,9 @@ impl Receiver for Core {
             Err(error) => return Err(self.not_taken(&event, error).await),
         };
         match taken {
-            Taken::Accepted => self.metrics.received(),
-            Taken::Duplicate => self.metrics.duplicate(),
-            Taken::Dropped => self.metrics.denied(),
+            InboxResult::Accepted => self.metrics.received(),
+            InboxResult::Duplicate => self.metrics.duplicate(),
+            InboxResult::Dropped => self.metrics.denied(),
         }
         Ok(taken)
     }
@@ -134,11 +134,11 @@ impl Core {
         }
     }
 
-    async fn sorted(&self, inbound: &Inbound) -> Result<Taken, MailboxError> {
+    async fn sorted(&self, inbound: &Inbound) -> Result<InboxResult, MailboxError> {
         let key = event_key(inbound);
         if let InboundBody::Migrated { chat_id } = &inbound.body {
             delivery::migrate(&*self.store, &*self.outbox, &inbound.chat, chat_id.clone()).await?;
-            return Ok(Taken::Accepted);
+            return Ok(InboxResult::Accepted);
         }
         let known = self.chats.find(&inbound.chat).await?;
         let actor = self
@@ -165,9 +165,9 @@ impl Core {
             InboundBody::Message { text, .. } => match Command::parse(text) {
                 Some(command) => commands::run(self, &event, &command).await,
                 None if inbound.mentioned => self.said(&event).await,
-                None => Ok(Taken::Dropped),
+                None => Ok(InboxResult::Dropped),
             },
-            InboundBody::Migrated { .. } => Ok(Taken::Accepted),
+            InboundBody::Migrated { .. } => Ok(InboxResult::Accepted),
         }
     }
 
@@ -185,7 +185,7 @@ impl Core {
     }
 
     /// Tells a stranger their id, once.
-    async fn unknown(&self, inbound: &Inbound, key: String) -> Result<Taken, MailboxError> {
+    async fn unknown(&self, inbound: &Inbound, key: String) -> Result<InboxResult, MailboxError> {
         if inbound.chat_kind == ChatKind::Private && !inbound.sender.is_bot {
             let id = identity(&inbound.chat.channel, &inbound.sender);
             let text = format!(
@@ -202,10 +202,10 @@ impl Core {
             };
             self.store.commit(commit).await?;
         }
-        Ok(Taken::Dropped)
+        Ok(InboxResult::Dropped)
     }
 
-    async fn said(&self, event: &Event<'_>) -> Result<Taken, MailboxError> {
+    async fn said(&self, event: &Event<'_>) -> Result<InboxResult, MailboxError> {
         if let Err(denied) = authorise(&event.actor, Action::Speak, event.chat.kind) {
             return self.tell(event, format!("Not done: {denied}.")).await;
         }
@@ -246,12 +246,12 @@ impl Core {
         match self.store.commit(commit).await {
             Ok(true) => {
                 self.wake(&session);
-                Ok(Taken::Accepted)
+                Ok(InboxResult::Accepted)
             }
             Ok(false) => {
                 // The process may have ended before it looked at it.
                 self.wake(&session);
-                Ok(Taken::Duplicate)
+                Ok(InboxResult::Duplicate)
             }
             Err(
                 error @ (MailboxError::TooMany { .. }
@@ -266,9 +266,9 @@ impl Core {
     }
 
     /// Has a message that waits say what it says since it was edited. One that was read stays as it was.
-    async fn edited(&self, event: &Event<'_>, text: &str) -> Result<Taken, MailboxError> {
+    async fn edited(&self, event: &Event<'_>, text: &str) -> Result<InboxResult, MailboxError> {
         if authorise(&event.actor, Action::Speak, event.chat.kind).is_err() {
-            return Ok(Taken::Dropped);
+            return Ok(InboxResult::Dropped);
         }
         let session = event.chat.session();
         let handle = self.session(&session);
@@ -287,7 +287,7 @@ impl Core {
         }
         let is_private = event.chat.kind == ChatKind::Private;
         if !is_private || says(&handle, &waiting, text).await {
-            return Ok(Taken::Dropped);
+            return Ok(InboxResult::Dropped);
         }
         self.tell(event, READ_BEFORE.to_owned()).await
     }
@@ -333,7 +333,7 @@ impl Core {
         &self,
         event: &Event<'_>,
         text: String,
-    ) -> Result<Taken, MailboxError> {
+    ) -> Result<InboxResult, MailboxError> {
         self.done(event, HostCommit::default(), text).await
     }
 
@@ -343,7 +343,7 @@ impl Core {
         event: &Event<'_>,
         commit: HostCommit,
         text: String,
-    ) -> Result<Taken, MailboxError> {
+    ) -> Result<InboxResult, MailboxError> {
         let mut commit = commit;
         commit.event = Some(event.key.clone());
         let key = format!("notice:{}", event.key);
@@ -354,8 +354,8 @@ impl Core {
         }
         event.tell_missed(&mut commit);
         Ok(match self.store.commit(commit).await? {
-            true => Taken::Accepted,
-            false => Taken::Duplicate,
+            true => InboxResult::Accepted,
+            false => InboxResult::Duplicate,
         })
     }
 
@@ -364,7 +364,7 @@ impl Core {
         event: &Event<'_>,
         token: &str,
         value: &AnswerValue,
-    ) -> Result<Taken, MailboxError> {
+    ) -> Result<InboxResult, MailboxError> {
         let action = match value {
             AnswerValue::Deny { .. } => Action::Deny,
             AnswerValue::Approve | AnswerValue::Value { .. } => Action::Approve,
@@ -392,8 +392,8 @@ impl Core {
     }
 
     /// Reports that an answer does not count. Its question stays open, and its channel is told so.
-    async fn denied(&self, event: &Event<'_>, text: String) -> Result<Taken, MailboxError> {
-        self.tell(event, text).await.map(|_| Taken::Dropped)
+    async fn denied(&self, event: &Event<'_>, text: String) -> Result<InboxResult, MailboxError> {
+        self.tell(event, text).await.map(|_| InboxResult::Dropped)
     }
 
     /// Answers questions of a session.
@@ -402,7 +402,7 @@ impl Core {
         event: &Event<'_>,
         session: &SessionId,
         answering: questions::Answering<'_>,
-    ) -> Result<Taken, MailboxError> {
+    ) -> Result<InboxResult, MailboxError> {
         let at = TimeMs(event.inbound.at_ms);
         let asked = answering.asked;
         let mails = asked.iter();

@@ -106,7 +106,7 @@ impl Retries {
 }
 
 /// A session that the last process left.
-struct Left {
+struct LeftoverSession {
     session: SessionId,
     known: Suspicion,
     has_turn: bool,
@@ -146,7 +146,7 @@ impl Core {
     }
 
     /// Returns the turns that the last process left, and records the suspicion that its end gives.
-    async fn all_left(&self) -> Result<Vec<Left>> {
+    async fn all_left(&self) -> Result<Vec<LeftoverSession>> {
         let mut known = self.suspicions().await.map_err(unreadable)?;
         let mut left = Vec::new();
         for session in self.service.unfinished().await? {
@@ -168,7 +168,7 @@ impl Core {
     }
 
     /// Forgets the drafts of turns that are over and whose finals were sent.
-    async fn forget_placeholders(&self, left: &[Left]) -> Result<(), MailboxError> {
+    async fn forget_placeholders(&self, left: &[LeftoverSession]) -> Result<(), MailboxError> {
         let unsent = self.outbox.unsent().await?;
         if unsent.len() >= OPEN_ROWS_MAX {
             // Which of them are to come is not known.
@@ -180,7 +180,7 @@ impl Core {
     }
 
     /// Continues sessions that are not under suspicion.
-    async fn take_up(&self, all: &[Left]) -> Result<(), MailboxError> {
+    async fn take_up(&self, all: &[LeftoverSession]) -> Result<(), MailboxError> {
         let taken_up = all.iter();
         let taken_up = taken_up.map(|it| it.known.as_taken_up().row(&it.session));
         let commit = HostCommit {
@@ -210,9 +210,13 @@ impl Core {
             .collect())
     }
 
-    async fn left(&self, session: SessionId, known: Suspicion) -> Result<Left, MailboxError> {
+    async fn left(
+        &self,
+        session: SessionId,
+        known: Suspicion,
+    ) -> Result<LeftoverSession, MailboxError> {
         let has_turn = host::begun(&*self.store, &session).await?.is_some();
-        Ok(Left {
+        Ok(LeftoverSession {
             session,
             known,
             has_turn,
@@ -225,7 +229,7 @@ impl Core {
     }
 
     /// Tries sessions one at a time, while all others wait for as long as that may take.
-    async fn try_all(&self, suspects: Vec<Left>, mut others: Vec<Left>) {
+    async fn try_all(&self, suspects: Vec<LeftoverSession>, mut others: Vec<LeftoverSession>) {
         let alone_until = Instant::now() + TRIAL_MAX;
         for suspect in suspects {
             if self.drain.is_cancelled() {
@@ -243,14 +247,18 @@ impl Core {
         self.end_trial(&mut others).await;
     }
 
-    async fn end_trial(&self, others: &mut Vec<Left>) {
+    async fn end_trial(&self, others: &mut Vec<LeftoverSession>) {
         self.trial.admit_all();
         if let Err(error) = self.take_up(&take(others)).await {
             tracing::error!(%error, "sessions do not go on");
         }
     }
 
-    async fn try_one(&self, suspect: &Left, alone_until: Instant) -> Result<(), MailboxError> {
+    async fn try_one(
+        &self,
+        suspect: &LeftoverSession,
+        alone_until: Instant,
+    ) -> Result<(), MailboxError> {
         let session = &suspect.session;
         let is_alone = Instant::now() < alone_until;
         if is_alone && suspect.known.is_last_try() {
@@ -306,7 +314,7 @@ impl Core {
 
     /// Puts aside what a session works on: its turn is stopped as soon as it continues, or its message taken back, where
     /// that had begun no turn.
-    async fn put_aside(&self, left: &Left) -> Result<(), MailboxError> {
+    async fn put_aside(&self, left: &LeftoverSession) -> Result<(), MailboxError> {
         let mut commit = HostCommit::default();
         self.metrics.quarantined();
         let session = &left.session;

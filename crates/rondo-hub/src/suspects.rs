@@ -117,9 +117,9 @@ pub(crate) fn cleared(session: &SessionId) -> HostRow {
 
 /// Notes while a turn runs when it is at stake: one that gets further is not what ends the hub.
 #[derive(Default)]
-pub(crate) struct AtStake(Mutex<Suspicion>);
+pub(crate) struct SuspectWatch(Mutex<Suspicion>);
 
-impl AtStake {
+impl SuspectWatch {
     /// Of a turn that continues.
     pub(crate) fn after(known: Suspicion) -> Self {
         Self(Mutex::new(known))
@@ -147,7 +147,7 @@ impl AtStake {
 
 /// Sessions that may begin or continue turns.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Admitted {
+enum Admission {
     All,
     /// A session that is tried, and those that it started.
     Only(SessionId),
@@ -155,37 +155,37 @@ enum Admitted {
 }
 
 /// Keeps others waiting while a session is tried.
-pub(crate) struct Trial(watch::Sender<Admitted>);
+pub(crate) struct Trial(watch::Sender<Admission>);
 
 impl Default for Trial {
     fn default() -> Self {
-        Self(watch::Sender::new(Admitted::All))
+        Self(watch::Sender::new(Admission::All))
     }
 }
 
 impl Trial {
     pub(crate) fn admit_none(&self) {
-        self.0.send_replace(Admitted::None);
+        self.0.send_replace(Admission::None);
     }
 
     pub(crate) fn admit_only(&self, session: &SessionId) {
-        self.0.send_replace(Admitted::Only(session.clone()));
+        self.0.send_replace(Admission::Only(session.clone()));
     }
 
     pub(crate) fn admit_all(&self) {
-        self.0.send_replace(Admitted::All);
+        self.0.send_replace(Admission::All);
     }
 
     /// Waits until a session may begin or continue with a turn.
     pub(crate) async fn admits(&self, session: &SessionId) {
         let mut admitted = self.0.subscribe();
-        let is_admitted = |it: &Admitted| match it {
-            Admitted::All => true,
-            Admitted::Only(tried) => {
+        let is_admitted = |it: &Admission| match it {
+            Admission::All => true,
+            Admission::Only(tried) => {
                 let mut above = successors(Some(session.clone()), SessionId::parent);
                 above.any(|it| it == *tried)
             }
-            Admitted::None => false,
+            Admission::None => false,
         };
         // The sender lives as long as this.
         let _ = admitted.wait_for(is_admitted).await;
@@ -242,7 +242,7 @@ mod tests {
     #[test]
     fn what_gets_further_starts_from_none() {
         let session = SessionId::new("s");
-        let turn = AtStake::after(after(Stake::AtWork, &[true; 2]));
+        let turn = SuspectWatch::after(after(Stake::AtWork, &[true; 2]));
         let row = turn.begins(&session);
         let known = Suspicion::of_row(row.value.as_deref().unwrap());
         assert!(known.is_at_stake() && known.after_end(true).is_enough());

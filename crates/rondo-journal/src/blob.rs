@@ -9,7 +9,7 @@ use sha2::{Digest as _, Sha256};
 pub(crate) const INLINE_BYTES_MAX: usize = 16 << 10;
 
 /// Location of a body: in the row, or under its hash.
-pub(crate) struct Placed<'a> {
+pub(crate) struct BodyPlacement<'a> {
     pub(crate) body: Option<&'a str>,
     pub(crate) blob: Option<[u8; 32]>,
 }
@@ -19,16 +19,16 @@ pub(crate) struct Placed<'a> {
 pub(crate) fn place<'a>(
     connection: &Connection,
     json: &'a str,
-) -> Result<Placed<'a>, JournalError> {
+) -> Result<BodyPlacement<'a>, JournalError> {
     if json.len() <= INLINE_BYTES_MAX {
-        return Ok(Placed {
+        return Ok(BodyPlacement {
             body: Some(json),
             blob: None,
         });
     }
     let sha256: [u8; 32] = Sha256::digest(json).into();
     put(connection, sha256, json)?;
-    Ok(Placed {
+    Ok(BodyPlacement {
         body: None,
         blob: Some(sha256),
     })

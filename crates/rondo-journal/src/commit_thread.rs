@@ -80,14 +80,14 @@ impl From<Failure> for io::Error {
 
 /// A write whose transaction was not made, or may not have been.
 #[derive(Debug)]
-pub(crate) struct Unwritten<T> {
+pub(crate) struct FailedWrite<T> {
     /// Cause of the failure.
     pub(crate) failure: Failure,
     /// Result, if it was made after all.
     pub(crate) written: Option<T>,
 }
 
-impl<T> From<Failure> for Unwritten<T> {
+impl<T> From<Failure> for FailedWrite<T> {
     fn from(failure: Failure) -> Self {
         Self {
             failure,
@@ -96,8 +96,8 @@ impl<T> From<Failure> for Unwritten<T> {
     }
 }
 
-impl From<Unwritten<Appended>> for AppendError {
-    fn from(unwritten: Unwritten<Appended>) -> Self {
+impl From<FailedWrite<Appended>> for AppendError {
+    fn from(unwritten: FailedWrite<Appended>) -> Self {
         match (unwritten.failure, unwritten.written) {
             // A refused write is not there in either case.
             (Failure::Unknown(_), Some(Err(refused))) => refused,
@@ -120,7 +120,7 @@ struct Queued<T, F> {
     written: Option<T>,
     /// Told of the commit.
     tell: Option<watch::Sender<u64>>,
-    reply: oneshot::Sender<Result<T, Unwritten<T>>>,
+    reply: oneshot::Sender<Result<T, FailedWrite<T>>>,
     /// Frees the place in the queue.
     _place: OwnedSemaphorePermit,
 }
@@ -148,7 +148,7 @@ where
         let answer = match (committed, self.written) {
             (Ok(()), Some(written)) => Ok(written),
             (Ok(()), None) => Err(Failure::Closed.into()),
-            (Err(failure), written) => Err(Unwritten { failure, written }),
+            (Err(failure), written) => Err(FailedWrite { failure, written }),
         };
         // The caller may have been cancelled; the written records are there all the same.
         let _ = self.reply.send(answer);
@@ -227,7 +227,7 @@ impl CommitThread {
         rows: usize,
         tell: Option<watch::Sender<u64>>,
         work: impl FnOnce(&Connection) -> Result<T, JournalError> + Send + 'static,
-    ) -> Result<T, Unwritten<T>> {
+    ) -> Result<T, FailedWrite<T>> {
         let place = Arc::clone(&self.places).acquire_owned().await;
         let (reply, answer) = oneshot::channel();
         let job = Job::Write(Box::new(Queued {
@@ -418,13 +418,13 @@ impl Thread {
 }
 
 /// Why a group was not written.
-struct Failed {
+struct GroupFailure {
     error: JournalError,
     /// Set if everything was written but the commit.
     at_commit: bool,
 }
 
-impl<E: Into<JournalError>> From<E> for Failed {
+impl<E: Into<JournalError>> From<E> for GroupFailure {
     fn from(error: E) -> Self {
         Self {
             error: error.into(),
@@ -434,12 +434,12 @@ impl<E: Into<JournalError>> From<E> for Failed {
 }
 
 /// Writes a group in one transaction. A refused write leaves the others alone.
-fn write(connection: &mut Connection, group: &mut [Box<dyn Write>]) -> Result<(), Failed> {
+fn write(connection: &mut Connection, group: &mut [Box<dyn Write>]) -> Result<(), GroupFailure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for one in group {
         one.write(&transaction)?;
     }
-    transaction.commit().map_err(|error| Failed {
+    transaction.commit().map_err(|error| GroupFailure {
         error: error.into(),
         at_commit: true,
     })

@@ -9,7 +9,7 @@ use crate::read::{find, hash_at, lineage};
 use crate::store::Store;
 use rondo_core::history::History;
 use rondo_core::ports::{ChainHash, Entry, Seq};
-use rondo_core::storage::walk::{Ends, Walk};
+use rondo_core::storage::walk::{EndedCalls, Walk};
 use rondo_types::SessionId;
 use rusqlite::{Connection, OptionalExtension as _};
 use serde::{Deserialize, Serialize};
@@ -22,7 +22,7 @@ const SNAPSHOT_AFTER: u64 = 1000;
 
 /// How far a session was followed.
 #[derive(Default)]
-struct Followed {
+struct FollowedHistory {
     history: History,
     walk: Walk,
 }
@@ -55,7 +55,7 @@ impl Store {
         Ok(followed.history)
     }
 
-    fn snapshot(&self, session: &SessionId) -> Result<Option<Followed>, JournalError> {
+    fn snapshot(&self, session: &SessionId) -> Result<Option<FollowedHistory>, JournalError> {
         let connection = self.reader();
         let row = find(&connection, session)?;
         let Some((at, hash, body)) = stored(&connection, row.id)? else {
@@ -65,15 +65,19 @@ impl Store {
         if at > row.head || hash_at(&connection, &segments, at)? != Some(hash) {
             return Ok(None);
         }
-        let kept = serde_json::from_str::<Snapshot<History, Ends>>(&body).ok();
-        Ok(kept.map(|Snapshot { history, ends }| Followed {
+        let kept = serde_json::from_str::<Snapshot<History, EndedCalls>>(&body).ok();
+        Ok(kept.map(|Snapshot { history, ends }| FollowedHistory {
             history,
             walk: Walk { at, hash, ends },
         }))
     }
 
-    fn save_snapshot(&self, session: &SessionId, followed: &Followed) -> Result<(), JournalError> {
-        let Followed { history, walk } = followed;
+    fn save_snapshot(
+        &self,
+        session: &SessionId,
+        followed: &FollowedHistory,
+    ) -> Result<(), JournalError> {
+        let FollowedHistory { history, walk } = followed;
         let ends = &walk.ends;
         let Ok(body) = serde_json::to_string(&Snapshot { history, ends }) else {
             return Ok(());
@@ -90,7 +94,7 @@ impl Store {
     }
 }
 
-impl Followed {
+impl FollowedHistory {
     fn take(&mut self, session: &SessionId, entry: Entry) -> Result<(), JournalError> {
         let body = self
             .walk
@@ -104,9 +108,9 @@ impl Followed {
     }
 }
 
-type Stored = (Seq, ChainHash, String);
+type SnapshotRow = (Seq, ChainHash, String);
 
-fn stored(connection: &Connection, session: i64) -> Result<Option<Stored>, JournalError> {
+fn stored(connection: &Connection, session: i64) -> Result<Option<SnapshotRow>, JournalError> {
     Ok(connection
         .prepare_cached(
             "SELECT seq, hash, body FROM snapshots WHERE session = ?1 AND version = ?2",

@@ -19,7 +19,7 @@ pub(crate) struct JournalFile {
 
 /// Why nothing can be written to the file.
 #[derive(Debug)]
-pub(crate) struct Lost {
+pub(crate) struct WriteFailure {
     pub(crate) reason: String,
     /// Set if the problem is permanent.
     pub(crate) is_gone: bool,
@@ -44,22 +44,22 @@ impl JournalFile {
     }
 
     /// Returns an error if that file is not there any more, or cannot be looked at.
-    pub(crate) fn check(&self) -> Result<(), Lost> {
+    pub(crate) fn check(&self) -> Result<(), WriteFailure> {
         let Some(file) = self.file else {
             return Ok(());
         };
         let path = self.path.display();
         match fs::metadata(&self.path) {
             Ok(metadata) if id(&metadata) == file => Ok(()),
-            Ok(_) => Err(Lost {
+            Ok(_) => Err(WriteFailure {
                 reason: format!("`{path}` was meanwhile replaced by another file"),
                 is_gone: true,
             }),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Lost {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Err(WriteFailure {
                 reason: format!("`{path}` was removed or renamed meanwhile"),
                 is_gone: true,
             }),
-            Err(error) => Err(Lost {
+            Err(error) => Err(WriteFailure {
                 reason: format!("failed to inspect `{path}`: {error}"),
                 is_gone: false,
             }),

@@ -80,5 +80,5 @@ pub use rondo_core::ports::{
     Body, BudgetClaim, BudgetLimit, BudgetPlace, BudgetScope, ChainHash, Entry, RECORD_VERSION,
 };
 pub use rondo_core::session_store::{LateTurn, NewSession, SessionInfo, SessionState};
-pub use rondo_core::storage::{Cut, Defect, Imported, Report, Retention, Salvaged};
+pub use rondo_core::storage::{CutRecords, Defect, Imported, Report, Retention, SalvagedStore};
 pub use store::{Durability, Options, Store};

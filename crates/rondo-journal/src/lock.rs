@@ -17,11 +17,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// it ends.
 #[derive(Debug)]
 pub(crate) struct SessionLock {
-    _held: Held,
+    _held: LockGuard,
 }
 
 #[derive(Debug)]
-enum Held {
+enum LockGuard {
     File(#[expect(dead_code, reason = "is closed with this")] OwnedFd),
     Memory(#[expect(dead_code, reason = "is given back with this")] MemoryLock),
 }
@@ -50,7 +50,7 @@ impl MemoryLocks {
             all: Arc::clone(&self.0),
         };
         Ok(SessionLock {
-            _held: Held::Memory(held),
+            _held: LockGuard::Memory(held),
         })
     }
 
@@ -84,7 +84,7 @@ pub(crate) fn lock(dir: &Path, session: &SessionId) -> Result<SessionLock, Journ
             // On a full disk the lock file has no process id.
             let _ = note_holder(&file);
             Ok(SessionLock {
-                _held: Held::File(file),
+                _held: LockGuard::File(file),
             })
         }
         Err(Errno::WOULDBLOCK) => Err(JournalError::Store(StoreError::InUse {

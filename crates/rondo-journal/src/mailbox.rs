@@ -4,12 +4,12 @@
 //! A row that was taken, or taken back, stays without its body, so that what is submitted again is known: the
 //! newest of each session.
 
-use crate::commit_thread::{Failure, Unwritten, to_i64, to_u64};
+use crate::commit_thread::{FailedWrite, Failure, to_i64, to_u64};
 use crate::error::JournalError;
 use crate::store::Store;
 use async_trait::async_trait;
 use rondo_core::ports::{
-    KEYS_REMEMBERED, Mail, MailBody, MailId, Mailbox, MailboxError, NewMail, Pushed, Waiting,
+    KEYS_REMEMBERED, Mail, MailBody, MailId, Mailbox, MailboxError, MailboxLoad, NewMail, Pushed,
 };
 use rondo_types::{Message, SessionId, TimeMs};
 use rusqlite::types::ValueRef;
@@ -163,7 +163,7 @@ impl Store {
     }
 }
 
-pub(crate) fn unwritten<T>(unwritten: Unwritten<T>) -> MailboxError {
+pub(crate) fn unwritten<T>(unwritten: FailedWrite<T>) -> MailboxError {
     match unwritten.failure {
         Failure::Full => MailboxError::Full,
         failure @ Failure::Unknown(_) => MailboxError::Unknown(failure.into()),
@@ -171,9 +171,9 @@ pub(crate) fn unwritten<T>(unwritten: Unwritten<T>) -> MailboxError {
     }
 }
 
-pub(crate) type Written<T> = Result<Result<T, MailboxError>, JournalError>;
+pub(crate) type MailboxWrite<T> = Result<Result<T, MailboxError>, JournalError>;
 
-pub(crate) fn push(connection: &Connection, mail: &NewMail, body: &str) -> Written<Pushed> {
+pub(crate) fn push(connection: &Connection, mail: &NewMail, body: &str) -> MailboxWrite<Pushed> {
     let session = mail.session.as_str();
     let found: Option<i64> = connection
         .prepare_cached("SELECT id FROM mail WHERE session = ?1 AND key = ?2")?
@@ -203,7 +203,7 @@ pub(crate) fn push(connection: &Connection, mail: &NewMail, body: &str) -> Writt
     Ok(Ok(Pushed::Accepted(id)))
 }
 
-fn counted(connection: &Connection, session: &SessionId) -> Result<Waiting, JournalError> {
+fn counted(connection: &Connection, session: &SessionId) -> Result<MailboxLoad, JournalError> {
     let number = |row: &Row<'_>, column| -> rusqlite::Result<usize> {
         Ok(usize::try_from(row.get::<_, i64>(column)?).unwrap_or(usize::MAX))
     };
@@ -214,7 +214,7 @@ fn counted(connection: &Connection, session: &SessionId) -> Result<Waiting, Jour
              FROM mail WHERE session = ?1 AND body IS NOT NULL",
         )?
         .query_row([session.as_str()], |row| {
-            Ok(Waiting {
+            Ok(MailboxLoad {
                 messages: number(row, 0)?,
                 controls: number(row, 1)?,
                 bytes: number(row, 2)?,
@@ -223,7 +223,11 @@ fn counted(connection: &Connection, session: &SessionId) -> Result<Waiting, Jour
 }
 
 /// Returns the waiting messages of a session, or the one there under a key.
-fn list(connection: &Connection, session: &SessionId, key: Option<&str>) -> Written<Vec<Mail>> {
+fn list(
+    connection: &Connection,
+    session: &SessionId,
+    key: Option<&str>,
+) -> MailboxWrite<Vec<Mail>> {
     let only = key.map_or("", |_| "AND key = ?2");
     let mut statement = connection.prepare_cached(&format!(
         "SELECT id, key, actor, at_ms, body, revision FROM mail
@@ -268,7 +272,7 @@ fn edit(
     session: &SessionId,
     key: &str,
     message: Message,
-) -> Written<bool> {
+) -> MailboxWrite<bool> {
     let found = connection
         .prepare_cached(
             "SELECT id, octet_length(body), body FROM mail
@@ -373,7 +377,7 @@ mod tests {
         let reader = schema::open_read_only(&path, Duration::ZERO).unwrap();
         let session = SessionId::new("a");
         assert_eq!(list(&reader, &session, None).unwrap().unwrap(), []);
-        assert_eq!(counted(&reader, &session).unwrap(), Waiting::default());
+        assert_eq!(counted(&reader, &session).unwrap(), MailboxLoad::default());
     }
 
     #[test]

@@ -39,7 +39,7 @@ struct Row {
 }
 
 /// Place of damage in a session.
-pub(crate) struct Place {
+pub(crate) struct DamagedRecord {
     pub(crate) session: SessionId,
     pub(crate) seq: Seq,
     /// The hash of the record before.
@@ -47,7 +47,10 @@ pub(crate) struct Place {
 }
 
 /// Restores a record, and returns whether it could.
-pub(crate) fn mend(connection: &mut Connection, place: &Place) -> Result<bool, JournalError> {
+pub(crate) fn mend(
+    connection: &mut Connection,
+    place: &DamagedRecord,
+) -> Result<bool, JournalError> {
     let transaction =
         connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     if mend_end(&transaction, place)? {
@@ -70,7 +73,7 @@ pub(crate) fn mend(connection: &mut Connection, place: &Place) -> Result<bool, J
 /// it restores it for all.
 pub(crate) fn may_be_written_anew(
     connection: &Connection,
-    place: &Place,
+    place: &DamagedRecord,
 ) -> Result<bool, JournalError> {
     let Some(Row {
         blob: Some(key), ..
@@ -83,7 +86,7 @@ pub(crate) fn may_be_written_anew(
     Ok(!is_whole && blob::recurs(connection, &key)?)
 }
 
-fn find(connection: &Connection, place: &Place) -> Result<Option<Row>, JournalError> {
+fn find(connection: &Connection, place: &DamagedRecord) -> Result<Option<Row>, JournalError> {
     let session = read::find(connection, &place.session)?;
     let segments = read::lineage(connection, &session)?;
     let holds = |it: &&read::Segment| it.first <= place.seq.0 && place.seq.0 <= it.last;
@@ -116,7 +119,7 @@ fn find(connection: &Connection, place: &Place) -> Result<Option<Row>, JournalEr
 
 /// Restores where the session ends: its number, if a record has the hash of the last one, or this hash, if only it
 /// differs.
-fn mend_end(connection: &Connection, place: &Place) -> Result<bool, JournalError> {
+fn mend_end(connection: &Connection, place: &DamagedRecord) -> Result<bool, JournalError> {
     let row = read::find(connection, &place.session)?;
     let last = connection
         .prepare("SELECT seq FROM records WHERE session = ?1 AND hash = ?2 AND seq <> ?3")?

@@ -3,7 +3,7 @@
 
 use crate::commit_thread::{to_i64, to_u64};
 use crate::error::JournalError;
-use crate::mailbox::{self, Written, unwritten};
+use crate::mailbox::{self, MailboxWrite, unwritten};
 use crate::store::Store;
 use async_trait::async_trait;
 use rondo_core::ports::{
@@ -164,7 +164,7 @@ fn select(
     connection: &Connection,
     condition: &str,
     values: &[&dyn ToSql],
-) -> Written<Vec<OutboxRow>> {
+) -> MailboxWrite<Vec<OutboxRow>> {
     let query = format!("SELECT {COLUMNS} FROM outbox WHERE {condition}");
     let mut statement = connection.prepare_cached(&query)?;
     let rows = statement.query_map(values, read_row)?;
@@ -175,7 +175,7 @@ fn select(
 const HEADS: &str = "id IN (SELECT min(id) FROM outbox
     WHERE channel = ?1 AND state IN ('waiting', 'sending') GROUP BY chat)";
 
-fn commit(connection: &Connection, commit: &HostCommit) -> Written<bool> {
+fn commit(connection: &Connection, commit: &HostCommit) -> MailboxWrite<bool> {
     if let Some(event) = &commit.event
         && !note_event(connection, event)?
     {
@@ -214,7 +214,7 @@ fn note_event(connection: &Connection, event: &str) -> Result<bool, JournalError
 }
 
 /// Does it whole or not at all, and leaves the others of its transaction alone.
-fn commit_whole(connection: &Connection, host: &HostCommit) -> Written<bool> {
+fn commit_whole(connection: &Connection, host: &HostCommit) -> MailboxWrite<bool> {
     connection.execute_batch("SAVEPOINT host")?;
     let done = commit(connection, host)?;
     match done {

@@ -4,13 +4,13 @@ use crate::commit_thread::{advance, mark_lost, set_tally, to_i64};
 use crate::error::JournalError;
 use crate::export;
 use crate::lock::SessionLock;
-use crate::mend::{self, Place};
+use crate::mend::{self, DamagedRecord};
 use crate::read::{self, SessionRow};
 use crate::store::Store;
 use crate::turn_count::TurnCount;
 use rondo_core::ports::{ChainHash, Seq};
 use rondo_core::session_store::StoreError;
-use rondo_core::storage::{Cut, Report};
+use rondo_core::storage::{CutRecords, Report};
 use rondo_types::SessionId;
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -63,14 +63,14 @@ impl Store {
     }
 
     /// Returns the place behind the last sound record.
-    fn place(&self, session: &SessionId, sound: u64) -> Result<Place, JournalError> {
+    fn place(&self, session: &SessionId, sound: u64) -> Result<DamagedRecord, JournalError> {
         let connection = self.reader();
         let row = read::find(&connection, session)?;
         let before = match sound {
             0 => ChainHash::GENESIS,
             at => last_hash(&connection, &row, Seq(at))?,
         };
-        Ok(Place {
+        Ok(DamagedRecord {
             session: session.clone(),
             seq: Seq(sound + 1),
             before,
@@ -95,7 +95,11 @@ impl Store {
     }
 
     /// Cuts a session off, and first the forks that share what is cut, each under its lock.
-    fn cut_off_after(&self, session: &SessionId, keep: Seq) -> Result<Vec<Cut>, JournalError> {
+    fn cut_off_after(
+        &self,
+        session: &SessionId,
+        keep: Seq,
+    ) -> Result<Vec<CutRecords>, JournalError> {
         let mut sessions = self.forks_beyond(session, keep)?;
         let _locks: Vec<SessionLock> = sessions
             .iter()
@@ -104,7 +108,7 @@ impl Store {
         sessions.push(session.clone());
         let mut cuts = Vec::new();
         for session in &sessions {
-            cuts.push(Cut {
+            cuts.push(CutRecords {
                 session: session.clone(),
                 saved: export::save_damaged(self, session, Seq(keep.0 + 1))?,
             });

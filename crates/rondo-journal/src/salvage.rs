@@ -8,7 +8,7 @@ use crate::error::JournalError;
 use crate::lock;
 use crate::schema::{self, Log};
 use crate::store::{FILE_NAME, LOCKS_DIR, Options, Store};
-use rondo_core::storage::Salvaged;
+use rondo_core::storage::SalvagedStore;
 use rondo_types::SessionId;
 use rusqlite::types::Value;
 use rusqlite::{Connection, ErrorCode, params_from_iter};
@@ -49,7 +49,7 @@ impl Store {
     ///
     /// # Errors
     /// When a session is in use, nothing of the file can be read, or the disk fails; then the file is left as it is.
-    pub fn salvage(dir: &Path, options: Options) -> Result<Salvaged, JournalError> {
+    pub fn salvage(dir: &Path, options: Options) -> Result<SalvagedStore, JournalError> {
         let path = dir.join(FILE_NAME);
         if let Some(error) = lock::held_by_any(&dir.join(LOCKS_DIR)) {
             return Err(error);
@@ -88,7 +88,7 @@ impl Store {
         drop(new);
         let kept = replace(&path, &unfinished)?;
         drop(old);
-        Ok(Salvaged { kept, renamed })
+        Ok(SalvagedStore { kept, renamed })
     }
 }
 

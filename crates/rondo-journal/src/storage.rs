@@ -214,28 +214,28 @@ impl Storage for Store {
 }
 
 /// The end of a visit before its last record.
-enum Ended {
+enum VisitError {
     Broken,
     Failed(JournalError),
 }
 
-impl From<JournalError> for Ended {
+impl From<JournalError> for VisitError {
     fn from(error: JournalError) -> Self {
         Self::Failed(error)
     }
 }
 
-fn until_broken(flow: ControlFlow<()>) -> Result<(), Ended> {
+fn until_broken(flow: ControlFlow<()>) -> Result<(), VisitError> {
     match flow {
         ControlFlow::Continue(()) => Ok(()),
-        ControlFlow::Break(()) => Err(Ended::Broken),
+        ControlFlow::Break(()) => Err(VisitError::Broken),
     }
 }
 
-fn unbroken(visited: Result<(), Ended>) -> Result<(), StoreError> {
+fn unbroken(visited: Result<(), VisitError>) -> Result<(), StoreError> {
     match visited {
-        Ok(()) | Err(Ended::Broken) => Ok(()),
-        Err(Ended::Failed(error)) => Err(error.into()),
+        Ok(()) | Err(VisitError::Broken) => Ok(()),
+        Err(VisitError::Failed(error)) => Err(error.into()),
     }
 }
 

@@ -67,7 +67,7 @@ pub struct Store {
 
 #[derive(Debug)]
 struct Shared {
-    place: Place,
+    place: Location,
     writer: CommitThread,
     reader: Mutex<Connection>,
     /// Counts the changes of mailboxes.
@@ -82,7 +82,7 @@ impl Drop for Shared {
     fn drop(&mut self) {
         let locks = self.budget_locks.get_mut();
         let locks = locks.unwrap_or_else(PoisonError::into_inner);
-        if let Place::Dir(dir) = &self.place {
+        if let Location::Dir(dir) = &self.place {
             let sessions = locks.keys();
             sessions.for_each(|session| lock::forget(&dir.join(LOCKS_DIR), session));
         }
@@ -91,7 +91,7 @@ impl Drop for Shared {
 
 /// Location of a journal.
 #[derive(Debug)]
-enum Place {
+enum Location {
     Dir(PathBuf),
     /// In the memory of this process, with the locks of its sessions.
     Memory(MemoryLocks),
@@ -117,7 +117,7 @@ impl Store {
         let writer = commit_thread::start(connection, JournalFile::in_memory());
         let writer = writer.map_err(JournalError::io(path))?;
         Ok(Self::at(
-            Place::Memory(MemoryLocks::default()),
+            Location::Memory(MemoryLocks::default()),
             writer,
             reader,
         ))
@@ -126,7 +126,7 @@ impl Store {
     /// Returns whether it is in the memory of this process.
     #[must_use]
     pub fn is_in_memory(&self) -> bool {
-        matches!(self.shared.place, Place::Memory(_))
+        matches!(self.shared.place, Location::Memory(_))
     }
 
     /// Opens the journal in a directory, both made if they are missing.
@@ -181,10 +181,10 @@ impl Store {
     }
 
     fn of(dir: &Path, writer: CommitThread, reader: Connection) -> Self {
-        Self::at(Place::Dir(dir.to_owned()), writer, reader)
+        Self::at(Location::Dir(dir.to_owned()), writer, reader)
     }
 
-    fn at(place: Place, writer: CommitThread, reader: Connection) -> Self {
+    fn at(place: Location, writer: CommitThread, reader: Connection) -> Self {
         Self {
             shared: Arc::new(Shared {
                 place,
@@ -233,7 +233,7 @@ impl Store {
     /// # Errors
     /// When the directory cannot be opened.
     pub fn unknown_file_system(&self) -> Result<Option<String>, JournalError> {
-        let Place::Dir(dir) = &self.shared.place else {
+        let Location::Dir(dir) = &self.shared.place else {
             return Ok(None);
         };
         Ok(match FileSystem::of(dir)? {
@@ -246,8 +246,8 @@ impl Store {
     #[must_use]
     pub fn path(&self) -> PathBuf {
         match &self.shared.place {
-            Place::Dir(dir) => dir.join(FILE_NAME),
-            Place::Memory(_) => FILE_NAME.into(),
+            Location::Dir(dir) => dir.join(FILE_NAME),
+            Location::Memory(_) => FILE_NAME.into(),
         }
     }
 
@@ -256,8 +256,8 @@ impl Store {
     #[must_use]
     pub fn locks(&self) -> Option<PathBuf> {
         match &self.shared.place {
-            Place::Dir(dir) => Some(dir.join(LOCKS_DIR)),
-            Place::Memory(_) => None,
+            Location::Dir(dir) => Some(dir.join(LOCKS_DIR)),
+            Location::Memory(_) => None,
         }
     }
 
@@ -287,8 +287,8 @@ impl Store {
     /// [`StoreError::InUse`] when another owner has it.
     pub(crate) fn lock(&self, session: &SessionId) -> Result<SessionLock, JournalError> {
         match &self.shared.place {
-            Place::Dir(dir) => lock::lock(&dir.join(LOCKS_DIR), session),
-            Place::Memory(locks) => locks.lock(session),
+            Location::Dir(dir) => lock::lock(&dir.join(LOCKS_DIR), session),
+            Location::Memory(locks) => locks.lock(session),
         }
     }
 
@@ -316,28 +316,28 @@ impl Store {
     /// Returns whether the session has an owner right now.
     pub(crate) fn is_held(&self, session: &SessionId) -> bool {
         match &self.shared.place {
-            Place::Dir(dir) => lock::is_held(&dir.join(LOCKS_DIR), session),
-            Place::Memory(locks) => locks.is_held(session),
+            Location::Dir(dir) => lock::is_held(&dir.join(LOCKS_DIR), session),
+            Location::Memory(locks) => locks.is_held(session),
         }
     }
 
     /// Removes the lock of a session that is gone; its owner calls this.
     pub(crate) fn forget_lock(&self, session: &SessionId) {
-        if let Place::Dir(dir) = &self.shared.place {
+        if let Location::Dir(dir) = &self.shared.place {
             lock::forget(&dir.join(LOCKS_DIR), session);
         }
     }
 
     /// Keeps room on the disk for removing sessions.
     pub(crate) fn make_reserve(&self) {
-        if let Place::Dir(dir) = &self.shared.place {
+        if let Location::Dir(dir) = &self.shared.place {
             reserve::make(dir);
         }
     }
 
     /// Frees the reserved room.
     pub(crate) fn release_reserve(&self) {
-        if let Place::Dir(dir) = &self.shared.place {
+        if let Location::Dir(dir) = &self.shared.place {
             reserve::release(dir);
         }
     }

@@ -24,19 +24,19 @@ pub struct Assignment {
     /// As many as the role takes.
     pub descriptors: Vec<OwnedFd>,
     /// Tells the agent that this process is there, if a keeper forked it.
-    pub life: Option<Life>,
+    pub life: Option<ForkLifeline>,
     line: Vec<u8>,
 }
 
 /// Notifications to a keeper's agent about its fork. At end of file when no process holds it any more.
 #[derive(Debug)]
-pub struct Life {
+pub struct ForkLifeline {
     of_fork: OwnedFd,
     /// The keeper's process id.
     keeper: u32,
 }
 
-impl Life {
+impl ForkLifeline {
     /// Reports to the keeper which forked this process that it runs.
     pub(super) fn begin(of_fork: OwnedFd, keeper: u32) -> io::Result<Self> {
         descriptors::send(&of_fork, &[handover::own_handle()?.as_fd()])?;
@@ -84,11 +84,11 @@ impl Assignment {
         let others = descriptors.split_off(CALL_DESCRIPTORS.min(descriptors.len()));
         let own: Result<[OwnedFd; CALL_DESCRIPTORS], _> = descriptors.try_into();
         let [memory, control, frames, of_fork] = own.map_err(|_| io::ErrorKind::InvalidInput)?;
-        let life = Life::begin(of_fork, keeper)?;
+        let life = ForkLifeline::begin(of_fork, keeper)?;
         // Destination of the reason for which nothing was started.
         rustix::stdio::dup2_stdout(&frames)?;
         let bytes = handover::read_sealed(memory, HANDED_BYTES_MAX)?;
-        let handed::Handed {
+        let handed::HandoverParts {
             role,
             line,
             variables,
@@ -123,7 +123,7 @@ impl Assignment {
     }
 
     /// Closes what is the supervisor's, for its guard.
-    pub(super) fn let_go(self) -> Option<Life> {
+    pub(super) fn let_go(self) -> Option<ForkLifeline> {
         unix::let_go_of_stdio();
         self.life
     }

@@ -13,7 +13,7 @@ pub struct Capture {
     cleaner: Cleaner,
     /// Behind the cleaner: terminal sequences split no secret.
     redactor: Redactor,
-    kept: Kept,
+    kept: CapturedOutput,
 }
 
 /// Captured output.
@@ -26,7 +26,7 @@ pub struct Captured {
     pub(super) spill: Option<PathBuf>,
 }
 
-struct Kept {
+struct CapturedOutput {
     head: Vec<u8>,
     head_max: usize,
     tail: VecDeque<u8>,
@@ -76,7 +76,7 @@ impl Capture {
         Self {
             cleaner: Cleaner::default(),
             redactor: Secrets::default().redactor(),
-            kept: Kept {
+            kept: CapturedOutput {
                 head: Vec::new(),
                 head_max,
                 tail: VecDeque::new(),
@@ -125,7 +125,7 @@ impl Capture {
     }
 }
 
-impl Kept {
+impl CapturedOutput {
     fn push(&mut self, text: &[u8]) {
         if text.is_empty() {
             return;

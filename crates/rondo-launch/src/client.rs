@@ -4,8 +4,8 @@ use super::frames::{Frames, lossy, out_of_turn};
 use super::link::attach_socket_name;
 use super::protocol::{CallSpec, END, FrameKind, GO};
 use super::role::SupervisorCommand;
-use super::spares::{SpareKind, Way};
-use super::start::{Cancelled, Ready, Start, line_of};
+use super::spares::{SpareConnection, SpareKind};
+use super::start::{Cancelled, ReadySupervisor, Start, line_of};
 use super::start_error::StartError;
 use super::status::CallStatus;
 use super::watchers::{Guard, Processes, Watchers};
@@ -21,7 +21,7 @@ use tokio::net::UnixStream;
 ///
 /// Dropping it ends the command's whole tree; the supervisor does that on its own.
 #[derive(Debug)]
-pub struct Supervised {
+pub struct SupervisedCommand {
     watchers: Watchers,
     control: File,
     frames: Frames,
@@ -30,7 +30,7 @@ pub struct Supervised {
     /// them.
     spares: Option<SpareKind>,
     /// How this supervisor is handed the next call.
-    way: Option<Way>,
+    way: Option<SpareConnection>,
 }
 
 /// Event of a running command.
@@ -42,7 +42,7 @@ pub enum CommandEvent {
     Status(Box<CallStatus>),
 }
 
-impl Supervised {
+impl SupervisedCommand {
     /// Starts a supervisor and returns when its status file is on disk. The command waits.
     ///
     /// The supervisor and its command find the `variables` in their environment, and no others.
@@ -101,7 +101,7 @@ impl Supervised {
             spares: spares.clone(),
             is_absolute,
         };
-        let Ready {
+        let ReadySupervisor {
             watchers,
             control,
             frames,
@@ -280,7 +280,7 @@ impl Ender {
     }
 }
 
-impl Drop for Supervised {
+impl Drop for SupervisedCommand {
     fn drop(&mut self) {
         if !self.is_over {
             tell_to_end(&mut self.control, &self.watchers.processes());

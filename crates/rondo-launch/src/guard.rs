@@ -57,7 +57,7 @@ pub(super) enum Side {
     /// The one that waits.
     Guard(Ward),
     /// The one that works.
-    Supervisor(Started),
+    Supervisor(StartSignal),
 }
 
 /// The supervisor as its guard knows it.
@@ -68,9 +68,9 @@ pub(super) struct Ward {
 }
 
 /// Pipe to the guard; must live as long as the supervisor.
-pub(super) struct Started(Option<PipeWriter>);
+pub(super) struct StartSignal(Option<PipeWriter>);
 
-impl Started {
+impl StartSignal {
     /// Reports that the command's time begins now.
     pub(super) fn tell(&self) {
         if let Some(mut pipe) = self.0.as_ref() {
@@ -108,7 +108,7 @@ impl Started {
 /// would own nothing, and there is none.
 pub(super) fn split() -> io::Result<Side> {
     if !unix::ADOPTS_ORPHANS {
-        return Ok(Side::Supervisor(Started(None)));
+        return Ok(Side::Supervisor(StartSignal(None)));
     }
     let (started, tell) = io::pipe()?;
     match unix::fork()? {
@@ -116,7 +116,7 @@ pub(super) fn split() -> io::Result<Side> {
             supervisor,
             started,
         })),
-        None => Ok(Side::Supervisor(Started(Some(tell)))),
+        None => Ok(Side::Supervisor(StartSignal(Some(tell)))),
     }
 }
 
@@ -156,7 +156,7 @@ impl Watch {
 }
 
 /// How a guard's watch ended.
-pub(super) enum Watched {
+pub(super) enum GuardEnd {
     /// The supervisor waits for another call.
     Next,
     /// It is gone, and so is all that it left; the exit code.
@@ -164,14 +164,14 @@ pub(super) enum Watched {
 }
 
 /// Event that a guard received.
-enum Heard {
+enum GuardEvent {
     Nothing,
     Over,
     Gone,
 }
 
 /// How far the time of the command is.
-enum Time {
+enum CommandTime {
     NotBegun,
     Runs { until: Instant },
     IsUp { until: Instant },
@@ -202,36 +202,36 @@ impl Ward {
     /// Waits for the end of the supervisor, ends what it left, and returns the exit code.
     pub(super) fn watch(&mut self, watch: &Watch) -> i32 {
         loop {
-            if let Watched::Gone(code) = self.watch_call(watch) {
+            if let GuardEnd::Gone(code) = self.watch_call(watch) {
                 return code;
             }
         }
     }
 
     /// Waits for the end of a call, or that of the supervisor, of which it ends what was left.
-    pub(super) fn watch_call(&mut self, watch: &Watch) -> Watched {
+    pub(super) fn watch_call(&mut self, watch: &Watch) -> GuardEnd {
         unix::notice_children();
-        let mut time = Time::NotBegun;
+        let mut time = CommandTime::NotBegun;
         loop {
             match self.hear(&mut time, watch) {
-                Heard::Nothing => {}
-                Heard::Over => return Watched::Next,
-                Heard::Gone => break,
+                GuardEvent::Nothing => {}
+                GuardEvent::Over => return GuardEnd::Next,
+                GuardEvent::Gone => break,
             }
             match time {
-                Time::Runs { until } if Instant::now() >= until => {
-                    time = Time::IsUp {
+                CommandTime::Runs { until } if Instant::now() >= until => {
+                    time = CommandTime::IsUp {
                         until: Instant::now() + SUPERVISOR_END_MAX,
                     };
                 }
-                Time::IsUp { until } if Instant::now() >= until => {
+                CommandTime::IsUp { until } if Instant::now() >= until => {
                     self.signal(Signal::KILL);
                     // Processes that it leaves become ours, and hold the pipe as long as they have executed nothing.
                     unix::kill_descendants();
                 }
                 _ => {}
             }
-            if matches!(time, Time::IsUp { .. }) {
+            if matches!(time, CommandTime::IsUp { .. }) {
                 self.signal(Signal::CONT);
             }
         }
@@ -242,18 +242,18 @@ impl Ward {
             let _ = std::fs::remove_file(state_dir.join(socket));
         }
         end_rest();
-        Watched::Gone(code.unwrap_or(KILLED_CODE))
+        GuardEnd::Gone(code.unwrap_or(KILLED_CODE))
     }
 
     /// Waits for something to happen.
-    fn hear(&mut self, time: &mut Time, watch: &Watch) -> Heard {
+    fn hear(&mut self, time: &mut CommandTime, watch: &Watch) -> GuardEvent {
         let patience = match time {
-            Time::NotBegun => watch.wakes_every,
-            Time::Runs { until } => {
+            CommandTime::NotBegun => watch.wakes_every,
+            CommandTime::Runs { until } => {
                 let left = until.saturating_duration_since(Instant::now());
                 left.min(WAKE_SELDOM)
             }
-            Time::IsUp { .. } => WAKE_EVERY,
+            CommandTime::IsUp { .. } => WAKE_EVERY,
         };
         let mut fds = [PollFd::new(&self.started, PollFlags::IN)];
         match rustix::event::poll(&mut fds, Some(&unix::timespec(patience))) {
@@ -262,22 +262,22 @@ impl Ward {
             Ok(_) | Err(Errno::INTR) => {
                 self.signal(Signal::CONT);
                 unix::resume_unexecuted(self.supervisor);
-                return Heard::Nothing;
+                return GuardEvent::Nothing;
             }
-            Err(_) => return Heard::Nothing,
+            Err(_) => return GuardEvent::Nothing,
         }
         let mut byte = [0; 1];
         match self.started.read(&mut byte) {
-            Ok(0) => Heard::Gone,
-            Ok(_) if byte == [IS_OVER] => Heard::Over,
+            Ok(0) => GuardEvent::Gone,
+            Ok(_) if byte == [IS_OVER] => GuardEvent::Over,
             Ok(_) => {
                 let limit = watch.timeout.saturating_add(NOTICE_MAX);
                 let until = Instant::now().checked_add(limit);
-                *time = until.map_or(Time::NotBegun, |until| Time::Runs { until });
-                Heard::Nothing
+                *time = until.map_or(CommandTime::NotBegun, |until| CommandTime::Runs { until });
+                GuardEvent::Nothing
             }
-            Err(err) if err.kind() == io::ErrorKind::Interrupted => Heard::Nothing,
-            Err(_) => Heard::Gone,
+            Err(err) if err.kind() == io::ErrorKind::Interrupted => GuardEvent::Nothing,
+            Err(_) => GuardEvent::Gone,
         }
     }
 

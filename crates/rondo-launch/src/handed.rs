@@ -23,7 +23,7 @@ pub(super) fn variables_from_env() -> Variables {
 
 /// Parsed handover.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Handed {
+pub(super) struct HandoverParts {
     /// The name of the role.
     pub(super) role: String,
     /// The specification's line of JSON.
@@ -49,7 +49,7 @@ pub(super) fn encode(
     Some(bytes)
 }
 
-pub(super) fn decode(bytes: &[u8]) -> io::Result<Handed> {
+pub(super) fn decode(bytes: &[u8]) -> io::Result<HandoverParts> {
     let (role, bytes) = split_line(bytes)?;
     let (line, rest) = split_line(bytes)?;
     let owned = |part: &[u8]| OsString::from_vec(part.to_vec());
@@ -59,7 +59,7 @@ pub(super) fn decode(bytes: &[u8]) -> io::Result<Handed> {
     while let (Some(name), Some(value)) = (next(), next()) {
         variables.push((name, value));
     }
-    Ok(Handed {
+    Ok(HandoverParts {
         role: String::from_utf8_lossy(role).trim_end().to_owned(),
         line: line.to_vec(),
         variables,
@@ -98,7 +98,7 @@ mod tests {
             ],
         ] {
             let bytes = encode("role", b"{\"a\":1}\n", &variables).unwrap();
-            let handed = Handed {
+            let handed = HandoverParts {
                 role: "role".to_owned(),
                 line: b"{\"a\":1}\n".to_vec(),
                 variables,

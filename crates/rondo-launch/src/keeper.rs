@@ -9,7 +9,7 @@
 use super::assignment::{Assignment, CALL_DESCRIPTORS};
 use super::role::{Role, SUPERVISE_ARG, perform};
 use super::spare;
-use super::spares::{SpareUse, Way};
+use super::spares::{SpareConnection, SpareUse};
 use super::unix::{self, descriptors, handover};
 use std::fs::File;
 use std::io;
@@ -62,7 +62,7 @@ pub(super) fn serve(roles: &[Role]) -> i32 {
 
 /// A call that was handed to a keeper; it has not begun before its guard has reported.
 #[derive(Debug)]
-pub(super) struct Handed {
+pub(super) struct HandedCall {
     /// Commands to the supervisor.
     pub(super) control: File,
     /// Replies of the supervisor.
@@ -73,7 +73,7 @@ pub(super) struct Handed {
     pub(super) guard: Option<Arc<OwnedFd>>,
     pub(super) keeper: Arc<Keeper>,
     /// How the supervisor is handed another call after this one; `None` if it takes none.
-    pub(super) way: Option<Way>,
+    pub(super) way: Option<SpareConnection>,
 }
 
 /// A keeper that was started.
@@ -108,7 +108,7 @@ pub(super) fn hand_over(
     program: &Path,
     memory: &OwnedFd,
     given: &[BorrowedFd<'_>],
-) -> io::Result<Handed> {
+) -> io::Result<HandedCall> {
     let (told, control) = io::pipe()?;
     let (frames, said) = io::pipe()?;
     let (life, of_guard) = life()?;
@@ -125,7 +125,7 @@ pub(super) fn hand_over(
         keeper = keepers().keeper_of(program)?;
         keeper.send(&descriptors)?;
     }
-    Ok(Handed {
+    Ok(HandedCall {
         control: File::from(OwnedFd::from(control)),
         frames: frames.into(),
         life,

@@ -2,7 +2,7 @@
 
 use super::protocol::CallSpec;
 use super::status::CallStatus;
-use rondo_sandbox::{Entry, Ledger, PROTECTED, SandboxMode, Undone};
+use rondo_sandbox::{Entry, Ledger, PROTECTED, SandboxMode, UndoneChange};
 use std::io;
 use std::path::PathBuf;
 
@@ -39,7 +39,7 @@ pub(super) fn begin(spec: &CallSpec, status: &CallStatus) -> io::Result<Option<E
 /// Compares the protected files when the command has ended. What differs stays in the ledger, and so does an entry that
 /// cannot be written: a person has to look at the folder then. What was made again as another command had left it is not
 /// put back.
-pub(super) fn end(entry: Option<Entry>, undone: &mut [Undone]) {
+pub(super) fn end(entry: Option<Entry>, undone: &mut [UndoneChange]) {
     let Some(entry) = entry else {
         return;
     };

@@ -5,7 +5,7 @@ use super::guard::COMMAND_END_MAX;
 use super::protocol::{END, FrameKind, GO, INTERRUPT, KILL, ProcessSpec, WAKE};
 use super::role::SupervisorCommand;
 use super::serve_process;
-use super::start::{Ready, Start, line_of};
+use super::start::{ReadySupervisor, Start, line_of};
 use super::start_error::StartError;
 use super::watchers::{Watchers, woken_by};
 use serde::{Deserialize, Serialize};
@@ -84,7 +84,7 @@ impl SupervisedProcess {
                 return Err(StartError::Refused(message));
             }
         }
-        let Ready {
+        let ReadySupervisor {
             watchers,
             control,
             frames,

@@ -5,7 +5,7 @@
 //! do, gets SIGHUP, as if its terminal were closed. Their questions are kept for the result.
 
 use super::status::Prompt;
-use super::unix::{self, TerminalReader, Waiting};
+use super::unix::{self, InputWait, TerminalReader};
 use rustix::process::Signal;
 use rustix::termios::{LocalModes, SpecialCodeIndex};
 use std::os::fd::OwnedFd;
@@ -97,13 +97,13 @@ impl Prompts {
         let output = output();
         let is_within_line = output.last().is_some_and(|it| *it != b'\n');
         let needed = match (reader.waiting, reads_lines) {
-            (Waiting::Reads, true) => Some(LINE_QUIET),
+            (InputWait::Reads, true) => Some(LINE_QUIET),
             // Of one whose wait cannot be seen, only a line that is not ended says that it asks.
-            (Waiting::Unknown, true) => is_within_line.then_some(UNKNOWN_QUIET),
+            (InputWait::Unknown, true) => is_within_line.then_some(UNKNOWN_QUIET),
             // A server or a build waits like this too.
-            (Waiting::Polls, true) | (Waiting::Unknown, false) => None,
-            (Waiting::Reads, false) if self.has_screen => Some(SCREEN_QUIET),
-            (Waiting::Polls, false) if self.has_screen => Some(SCREEN_POLL_QUIET),
+            (InputWait::Polls, true) | (InputWait::Unknown, false) => None,
+            (InputWait::Reads, false) if self.has_screen => Some(SCREEN_QUIET),
+            (InputWait::Polls, false) if self.has_screen => Some(SCREEN_POLL_QUIET),
             (_, false) if is_within_line => Some(MENU_QUIET),
             (_, false) => Some(RELAY_QUIET),
         };

@@ -17,7 +17,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// State of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Known {
+pub enum RecalledCall {
     /// Nothing says that its command was started.
     NeverBegun {
         /// Set if there is a status file, which says that it did not begin.
@@ -38,14 +38,14 @@ pub enum Known {
 ///
 /// # Cancel safety
 /// Cancel safe.
-pub async fn look(state_dir: &Path, key: &str) -> Known {
+pub async fn look(state_dir: &Path, key: &str) -> RecalledCall {
     let until = Instant::now() + SETTLE_MAX;
     loop {
         if let Some(known) = glance(state_dir, key) {
             return known;
         }
         if Instant::now() >= until {
-            return Known::Lost { mark: None };
+            return RecalledCall::Lost { mark: None };
         }
         sleep(LOOK_EVERY).await;
     }
@@ -55,11 +55,11 @@ pub async fn look(state_dir: &Path, key: &str) -> Known {
 ///
 /// # Cancel safety
 /// Cancel safe.
-pub async fn end(state_dir: &Path, key: &str) -> Known {
+pub async fn end(state_dir: &Path, key: &str) -> RecalledCall {
     let until = Instant::now() + SETTLE_MAX;
     loop {
         match look(state_dir, key).await {
-            Known::Running(_) if Instant::now() < until => sleep(LOOK_EVERY).await,
+            RecalledCall::Running(_) if Instant::now() < until => sleep(LOOK_EVERY).await,
             known => return known,
         }
     }
@@ -85,34 +85,36 @@ pub async fn end_orphans(mark: String) {
 const LOOKS_WITHOUT: u32 = 2;
 
 /// Returns nothing while the supervisor is between two states.
-fn glance(state_dir: &Path, key: &str) -> Option<Known> {
+fn glance(state_dir: &Path, key: &str) -> Option<RecalledCall> {
     let before = match CallStatus::read(state_dir, key) {
         Ok(Some(status)) => status,
         Ok(None) => {
             let is_recorded = CallStatus::is_reserved(state_dir, key);
-            return Some(Known::NeverBegun { is_recorded });
+            return Some(RecalledCall::NeverBegun { is_recorded });
         }
-        Err(_) => return Some(Known::Lost { mark: None }),
+        Err(_) => return Some(RecalledCall::Lost { mark: None }),
     };
     // A supervisor writes its last line before it ends: read after it is gone, that is the last.
     let is_alive = before.supervisor_is_alive();
     let Ok(Some(status)) = CallStatus::read(state_dir, key) else {
-        return Some(Known::Lost { mark: None });
+        return Some(RecalledCall::Lost { mark: None });
     };
     match status.state {
         CommandState::Ready if is_alive => None,
-        CommandState::Ready | CommandState::Failed => Some(Known::NeverBegun { is_recorded: true }),
-        CommandState::Running if is_alive => Some(Known::Running(Box::new(status))),
-        CommandState::Running => Some(Known::Lost {
+        CommandState::Ready | CommandState::Failed => {
+            Some(RecalledCall::NeverBegun { is_recorded: true })
+        }
+        CommandState::Running if is_alive => Some(RecalledCall::Running(Box::new(status))),
+        CommandState::Running => Some(RecalledCall::Lost {
             mark: Some(status.watcher().mark(key)),
         }),
-        CommandState::Ended => Some(Known::Ended(Box::new(status))),
+        CommandState::Ended => Some(RecalledCall::Ended(Box::new(status))),
     }
 }
 
 /// Location of a call's status file, as noted before the call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Whereabouts {
+pub struct StatusLocation {
     /// The start of the machine: a file that was not forced to the platter may be gone after
     /// another, or lack its end.
     boot: String,
@@ -123,7 +125,7 @@ pub struct Whereabouts {
     is_reserved: bool,
 }
 
-impl Whereabouts {
+impl StatusLocation {
     /// Returns those of calls from now on, if the system says it.
     pub fn of(state_dir: &Path) -> Option<Self> {
         Some(Self {

@@ -24,7 +24,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The files of one call: its status, its whole output.
 #[derive(Default)]
-struct Left {
+struct CallFiles {
     files: Vec<PathBuf>,
     bytes: u64,
     touched: Option<SystemTime>,
@@ -38,7 +38,7 @@ pub fn remove_oldest(state_dir: &Path) {
 }
 
 fn within(state_dir: &Path, calls_max: usize, bytes_max: u64) {
-    let mut calls: Vec<(String, Left)> = left(state_dir).into_iter().collect();
+    let mut calls: Vec<(String, CallFiles)> = left(state_dir).into_iter().collect();
     calls.sort_by_key(|(_, left)| left.touched);
     let mut count = calls.len();
     let mut bytes: u64 = calls.iter().map(|(_, left)| left.bytes).sum();
@@ -57,8 +57,8 @@ fn within(state_dir: &Path, calls_max: usize, bytes_max: u64) {
     }
 }
 
-fn left(state_dir: &Path) -> HashMap<String, Left> {
-    let mut calls: HashMap<String, Left> = HashMap::new();
+fn left(state_dir: &Path) -> HashMap<String, CallFiles> {
+    let mut calls: HashMap<String, CallFiles> = HashMap::new();
     let Ok(entries) = fs::read_dir(state_dir) else {
         return calls;
     };

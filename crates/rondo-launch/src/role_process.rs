@@ -2,7 +2,7 @@
 
 use super::protocol::GO;
 use super::role::{Role, SupervisorCommand};
-use super::start::{Ready, Start, line_of};
+use super::start::{ReadySupervisor, Start, line_of};
 use super::start_error::StartError;
 use super::watchers::Watchers;
 use serde::Serialize;
@@ -20,12 +20,12 @@ pub struct RoleProcess {
     /// Output of the supervisor.
     pub frames: pipe::Receiver,
     /// The process.
-    pub presence: Presence,
+    pub presence: RolePresence,
 }
 
 /// Presence of a supervisor.
 #[derive(Debug)]
-pub struct Presence(Watchers);
+pub struct RolePresence(Watchers);
 
 impl Role {
     /// Starts a supervisor that performs this role by a specification whose paths are absolute. It finds the
@@ -52,7 +52,7 @@ impl Role {
             spares: None,
             is_absolute: true,
         };
-        let Ready {
+        let ReadySupervisor {
             watchers,
             mut control,
             frames,
@@ -62,12 +62,12 @@ impl Role {
         Ok(RoleProcess {
             control: File::into(control),
             frames: frames.into_pipe().map_err(StartError::Lost)?,
-            presence: Presence(watchers),
+            presence: RolePresence(watchers),
         })
     }
 }
 
-impl Presence {
+impl RolePresence {
     /// Returns whether the supervisor was not found ended.
     pub fn is_alive(&mut self) -> bool {
         !self.0.guard.has_ended()

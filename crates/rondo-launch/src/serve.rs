@@ -1,8 +1,8 @@
 //! The supervisor's own side: one loop over its file descriptors.
 
-use super::assignment::{Assignment, Life};
+use super::assignment::{Assignment, ForkLifeline};
 use super::capture::Capture;
-use super::guard::{self, KILL_MAX, Side, Started as Begun, TERM_GRACE, Watch};
+use super::guard::{self, KILL_MAX, Side, StartSignal as Begun, TERM_GRACE, Watch};
 use super::handed::Variables;
 use super::ledger;
 use super::link::{Link, OUTPUT_FRAME_BYTES};
@@ -11,8 +11,8 @@ use super::prompts::Prompts;
 use super::protocol::{CallSpec, END, FrameKind, GO, OUTPUT_BYTES_CEILING, encode_frame};
 use super::role::Role;
 use super::status::{CallStatus, CommandState, Exceeded, LOST_MAX};
-use super::unix::{self, Children, Pty, Standing};
-use rondo_sandbox::{Entry, Protection, Undone, shown_path};
+use super::unix::{self, Children, ProcessLimits, Pty};
+use rondo_sandbox::{Entry, Protection, UndoneChange, shown_path};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal};
@@ -45,7 +45,7 @@ pub(super) struct Call {
     /// Bytes from the agent after the specification.
     pub(super) said: Vec<u8>,
     /// State that the supervisor needs to take another call after this one; `None` if it takes no other.
-    pub(super) followed_while: Option<Standing>,
+    pub(super) followed_while: Option<ProcessLimits>,
 }
 
 /// The supervisor of a command, which is asked for without a name.
@@ -79,7 +79,7 @@ fn serve(given: Assignment) -> io::Result<i32> {
         Side::Guard(mut ward) => {
             let life = given.let_go();
             let code = ward.watch(&Watch::of_call(&spec));
-            life.iter().for_each(Life::end);
+            life.iter().for_each(ForkLifeline::end);
             Ok(code)
         }
         Side::Supervisor(begun) => {
@@ -106,7 +106,7 @@ fn serve(given: Assignment) -> io::Result<i32> {
 }
 
 /// End of a call.
-pub(super) enum Supervised {
+pub(super) enum SupervisionEnd {
     /// The agent was told that the supervisor takes another call. This holds the mounts of the command, which are taken
     /// down when it is dropped.
     Waits(Option<OwnedFd>),
@@ -120,8 +120,8 @@ pub(super) fn serve_call(
     control: OwnedFd,
     frames: OwnedFd,
     begun: &Begun,
-    launch: impl FnOnce(&Call, &str) -> io::Result<Launched>,
-) -> io::Result<Supervised> {
+    launch: impl FnOnce(&Call, &str) -> io::Result<LaunchedCommand>,
+) -> io::Result<SupervisionEnd> {
     let spec = &call.spec;
     let mut status = CallStatus::new(spec);
     status.create(spec).map_err(|err| unwritten(spec, &err))?;
@@ -130,7 +130,7 @@ pub(super) fn serve_call(
     encode_frame(FrameKind::Ready, &serde_json::to_vec(&watcher)?, &mut frame);
     write_all(&frames, &frame)?;
     if !told_to_go(&call.said, &control)? || !is_wanted(&control)? {
-        return Ok(Supervised::Over);
+        return Ok(SupervisionEnd::Over);
     }
     // Before the status that sends the next agent here.
     let link = Link::new(spec, control, frames);
@@ -145,7 +145,7 @@ pub(super) fn serve_call(
         entry = it;
         launch(call, &watcher.mark(&spec.key))
     });
-    let started = launched.and_then(Started::new).map_err(|err| {
+    let started = launched.and_then(StartedCommand::new).map_err(|err| {
         ledger::end(entry.take(), &mut []);
         status.state = CommandState::Failed;
         let _ = status.append(spec);
@@ -198,7 +198,7 @@ fn is_wanted(control: &OwnedFd) -> io::Result<bool> {
     Ok(control.revents().is_empty())
 }
 
-struct Started {
+struct StartedCommand {
     leader: Pid,
     master: OwnedFd,
     slave: OwnedFd,
@@ -207,24 +207,24 @@ struct Started {
 }
 
 /// A command that was started.
-pub(super) struct Launched {
+pub(super) struct LaunchedCommand {
     pub(super) leader: Pid,
     pub(super) pty: Pty,
     pub(super) protection: Protection,
 }
 
-pub(super) fn launch(call: &Call, mark: &str) -> io::Result<Launched> {
+pub(super) fn launch(call: &Call, mark: &str) -> io::Result<LaunchedCommand> {
     let pty = unix::open_pty(call.spec.pty)?;
     let (leader, protection) = unix::spawn_command(&call.spec, &call.variables, &pty, mark)?;
-    Ok(Launched {
+    Ok(LaunchedCommand {
         leader,
         pty,
         protection,
     })
 }
 
-impl Started {
-    fn new(launched: Launched) -> io::Result<Self> {
+impl StartedCommand {
+    fn new(launched: LaunchedCommand) -> io::Result<Self> {
         let Pty { master, slave } = launched.pty;
         rustix::io::ioctl_fionbio(&master, true)?;
         Ok(Self {
@@ -253,7 +253,7 @@ enum Phase {
 
 struct Supervision<'a> {
     spec: &'a CallSpec,
-    followed_while: Option<&'a Standing>,
+    followed_while: Option<&'a ProcessLimits>,
     leader: Pid,
     master: Option<OwnedFd>,
     /// The command's end, held until its leader ended: when the last holder closes it, as programs
@@ -282,13 +282,13 @@ struct Supervision<'a> {
     has_init: bool,
     protection: Protection,
     /// Changes that were refused to the running command.
-    refused: Vec<Undone>,
+    refused: Vec<UndoneChange>,
     /// Record of the protected files before the command.
     entry: Option<Entry>,
 }
 
 #[derive(Clone, Copy, Default)]
-struct Happened {
+struct LoopEvents {
     output: bool,
     reaped: bool,
     told: bool,
@@ -298,7 +298,7 @@ struct Happened {
 }
 
 impl<'a> Supervision<'a> {
-    fn new(call: &'a Call, started: Started, link: Link, now: Instant) -> Self {
+    fn new(call: &'a Call, started: StartedCommand, link: Link, now: Instant) -> Self {
         let spec = &call.spec;
         let kept = spec.output_bytes_max.min(OUTPUT_BYTES_CEILING);
         Self {
@@ -333,11 +333,11 @@ impl<'a> Supervision<'a> {
         }
     }
 
-    fn run(mut self, status: CallStatus) -> io::Result<Supervised> {
+    fn run(mut self, status: CallStatus) -> io::Result<SupervisionEnd> {
         let mut buffer = vec![0; READ_BYTES];
         // Processes that ended before they could be reported.
         self.take_reaped();
-        self.advance(Happened::default());
+        self.advance(LoopEvents::default());
         while self.phase != Phase::Over {
             let happened = self.wait()?;
             if happened.reaped {
@@ -364,7 +364,7 @@ impl<'a> Supervision<'a> {
         self.finish(status)
     }
 
-    fn wait(&self) -> io::Result<Happened> {
+    fn wait(&self) -> io::Result<LoopEvents> {
         let mut fds = Vec::with_capacity(6);
         let reads_output = self.link.is_idle() || !self.is_running();
         let reaped = self.children.as_ref().map(AsFd::as_fd);
@@ -392,9 +392,9 @@ impl<'a> Supervision<'a> {
             Ok(_) => {}
             // By the end of a child, most likely.
             Err(Errno::INTR) => {
-                return Ok(Happened {
+                return Ok(LoopEvents {
                     reaped: true,
-                    ..Happened::default()
+                    ..LoopEvents::default()
                 });
             }
             Err(err) => return Err(err.into()),
@@ -404,7 +404,7 @@ impl<'a> Supervision<'a> {
             .iter()
             .map(|slot| slot.is_some() && polled.next().is_some_and(|fd| !fd.revents().is_empty()));
         let mut next = || ready.next().unwrap_or_default();
-        Ok(Happened {
+        Ok(LoopEvents {
             reaped: next(),
             told: next(),
             called: next(),
@@ -519,7 +519,7 @@ impl<'a> Supervision<'a> {
         }
     }
 
-    fn advance(&mut self, happened: Happened) {
+    fn advance(&mut self, happened: LoopEvents) {
         let now = Instant::now();
         if self.is_running() && now >= self.measure_at {
             match self.is_over_a_bound(now) {
@@ -624,7 +624,7 @@ impl<'a> Supervision<'a> {
         self.has_init && unix::signal_namespace(self.leader, signal)
     }
 
-    fn finish(mut self, mut status: CallStatus) -> io::Result<Supervised> {
+    fn finish(mut self, mut status: CallStatus) -> io::Result<SupervisionEnd> {
         if !self.is_tree_gone() || !cfg!(target_os = "linux") {
             unix::signal_tree(self.leader, Signal::KILL);
         }
@@ -660,7 +660,9 @@ impl<'a> Supervision<'a> {
         }
         let written = status.append(self.spec);
         // Of a call whose end is not on the disk, it must be visible that it is not supervised any more.
-        let is_as_before = self.followed_while.is_some_and(|it| *it == Standing::own());
+        let is_as_before = self
+            .followed_while
+            .is_some_and(|it| *it == ProcessLimits::own());
         let waits = is_as_before && is_tree_gone && written.is_ok() && self.link.has_first_agent();
         let kind = match waits {
             true => FrameKind::DoneAndWaits,
@@ -669,8 +671,8 @@ impl<'a> Supervision<'a> {
         self.link.finish(kind, &serde_json::to_vec(&status)?)?;
         written?;
         Ok(match waits {
-            true => Supervised::Waits(self.protection.take_namespaces()),
-            false => Supervised::Over,
+            true => SupervisionEnd::Waits(self.protection.take_namespaces()),
+            false => SupervisionEnd::Over,
         })
     }
 

@@ -1,6 +1,6 @@
 //! The supervisor of a process that has its streams from its agent: it passes orders on, and ends the tree.
 
-use super::assignment::{Assignment, Life};
+use super::assignment::{Assignment, ForkLifeline};
 use super::guard::{self, KILL_MAX, Side, TERM_GRACE, Watch};
 use super::pipe::write_all;
 use super::process::ProcessExit;
@@ -48,7 +48,7 @@ fn serve(mut given: Assignment) -> io::Result<i32> {
             drop(streams);
             let life = given.let_go();
             let code = ward.watch(&Watch::of_process());
-            life.iter().for_each(Life::end);
+            life.iter().for_each(ForkLifeline::end);
             Ok(code)
         }
         Side::Supervisor(_begun) => {

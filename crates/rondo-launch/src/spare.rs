@@ -8,15 +8,15 @@
 //! keeper.
 
 use super::PtySize;
-use super::assignment::Life;
-use super::guard::{self, Side, Started as Begun, Ward, Watch, Watched};
-use super::handed::{self, HANDED_BYTES_MAX, Handed, Variables};
+use super::assignment::ForkLifeline;
+use super::guard::{self, GuardEnd, Side, StartSignal as Begun, Ward, Watch};
+use super::handed::{self, HANDED_BYTES_MAX, HandoverParts, Variables};
 use super::pipe::write_all;
 use super::protocol::CallSpec;
 use super::role::{exit, tell_failure};
-use super::serve::{Call, Launched, Supervised, launch, serve_call};
-use super::unix::{self, Pty, Standing, descriptors, handover};
-use rondo_sandbox::{Collector, Covered, Preparation, SandboxSpec};
+use super::serve::{Call, LaunchedCommand, SupervisionEnd, launch, serve_call};
+use super::unix::{self, ProcessLimits, Pty, descriptors, handover};
+use rondo_sandbox::{Collector, MountCovers, Preparation, SandboxSpec};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::Errno;
 use rustix::process::Pid;
@@ -53,7 +53,7 @@ fn split(given: Vec<OwnedFd>, keeper: u32) -> io::Result<i32> {
     let own: Result<[OwnedFd; DESCRIPTORS], _> = given.try_into();
     let [memory, calls, of_fork] = own.map_err(|_| io::ErrorKind::InvalidInput)?;
     unix::die_with_parent(keeper)?;
-    let life = Life::begin(of_fork, keeper)?;
+    let life = ForkLifeline::begin(of_fork, keeper)?;
     let sandbox: Option<SandboxSpec> =
         serde_json::from_slice(&handover::read_sealed(memory, HANDED_BYTES_MAX)?)?;
     unix::adopt_orphans()?;
@@ -71,20 +71,20 @@ fn split(given: Vec<OwnedFd>, keeper: u32) -> io::Result<i32> {
             let sandbox = sandbox.map(Sandbox::new).transpose()?;
             let mut mounts = None;
             let mut spare = Spare {
-                waiting: Waiting::new(sandbox.as_ref(), &mut mounts)?,
+                waiting: SpareProcess::new(sandbox.as_ref(), &mut mounts)?,
                 sandbox,
                 mounts,
                 begun,
                 is_hidden: false,
                 was_shown: false,
-                standing: Standing::own(),
+                standing: ProcessLimits::own(),
             };
             // The call need not wait until this is known.
             let _ = unix::own_start_time();
             while let Some(given) = spare.next_call(&calls)? {
                 match spare.serve(given)? {
-                    Served::Last(code) => return Ok(code),
-                    Served::Next(next) => spare = *next,
+                    SpareEnd::Last(code) => return Ok(code),
+                    SpareEnd::Next(next) => spare = *next,
                 }
                 unix::die_with_parent(guard)?;
             }
@@ -98,7 +98,7 @@ fn keep_watch(mut ward: Ward, keeper: u32) -> io::Result<i32> {
     while let Some(watch) = ward.assignment() {
         unix::outlive_parent()?;
         show_environment(watch.is_hidden);
-        if let Watched::Gone(code) = ward.watch_call(&watch) {
+        if let GuardEnd::Gone(code) = ward.watch_call(&watch) {
             return Ok(code);
         }
         // If the keeper is gone, the agent hands over nothing more, and the supervisor sees that.
@@ -151,7 +151,7 @@ impl Sandbox {
 /// The supervisor, while it waits.
 struct Spare {
     sandbox: Option<Sandbox>,
-    waiting: Waiting,
+    waiting: SpareProcess,
     /// Descriptors of the mounts of the previous command.
     mounts: Option<OwnedFd>,
     begun: Begun,
@@ -160,11 +160,11 @@ struct Spare {
     /// Set if other processes could look into it: one that has opened its memory can read it later.
     was_shown: bool,
     /// State that its commands inherit.
-    standing: Standing,
+    standing: ProcessLimits,
 }
 
 /// End of a supervisor's call.
-enum Served {
+enum SpareEnd {
     /// It takes no other; the exit code.
     Last(i32),
     Next(Box<Spare>),
@@ -195,13 +195,13 @@ impl Spare {
             && sandbox.is_none_or(|it| it.preparation.is_current())
     }
 
-    fn serve(mut self, given: [OwnedFd; CALL_DESCRIPTORS]) -> io::Result<Served> {
+    fn serve(mut self, given: [OwnedFd; CALL_DESCRIPTORS]) -> io::Result<SpareEnd> {
         let [memory, control, frames] = given;
         self.waiting.hand_over(&memory)?;
         let (spec, variables) = read_call(memory)?;
         // The agent sees that its descriptors are closed, and nothing was begun.
         if !self.takes(&spec) {
-            return Ok(Served::Last(0));
+            return Ok(SpareEnd::Last(0));
         }
         let has_secrets = !spec.secrets.is_empty();
         unix::outlive_parent()?;
@@ -244,9 +244,9 @@ impl Spare {
         // The command can have stopped our guard, which no other process would wake.
         unix::resume_parent(None);
         mounts = match served {
-            Ok(Supervised::Waits(mounts)) => mounts,
-            Ok(Supervised::Over) => return Ok(Served::Last(0)),
-            Err(reason) => return Ok(Served::Last(tell_failure(&reason))),
+            Ok(SupervisionEnd::Waits(mounts)) => mounts,
+            Ok(SupervisionEnd::Over) => return Ok(SpareEnd::Last(0)),
+            Err(reason) => return Ok(SpareEnd::Last(tell_failure(&reason))),
         };
         drop(call);
         unix::let_go_of_stdio();
@@ -254,8 +254,8 @@ impl Spare {
         // Waiting output must be checked for secrets.
         unix::hide_environment();
         let sandbox = sandbox.map(Sandbox::renewed).transpose()?;
-        Ok(Served::Next(Box::new(Self {
-            waiting: Waiting::new(sandbox.as_ref(), &mut mounts)?,
+        Ok(SpareEnd::Next(Box::new(Self {
+            waiting: SpareProcess::new(sandbox.as_ref(), &mut mounts)?,
             sandbox,
             mounts,
             begun,
@@ -268,7 +268,7 @@ impl Spare {
 
 fn read_call(memory: OwnedFd) -> io::Result<(CallSpec, Variables)> {
     let bytes = handover::read_sealed(memory, HANDED_BYTES_MAX)?;
-    let Handed {
+    let HandoverParts {
         line, variables, ..
     } = handed::decode(&bytes)?;
     let spec: CallSpec = serde_json::from_slice(&line)?;
@@ -279,13 +279,13 @@ fn read_call(memory: OwnedFd) -> io::Result<(CallSpec, Variables)> {
 }
 
 /// The process that is to execute the command, as its supervisor has it.
-struct Waiting {
+struct SpareProcess {
     process: Pid,
     socket: UnixStream,
     pty: Pty,
 }
 
-impl Waiting {
+impl SpareProcess {
     /// Forks one for a command in that sandbox. It does not hold the mounts of the command before.
     fn new(sandbox: Option<&Sandbox>, mounts: &mut Option<OwnedFd>) -> io::Result<Self> {
         let pty = unix::open_pty(PtySize::default())?;
@@ -302,7 +302,7 @@ impl Waiting {
         }
         drop(socket);
         *mounts = None;
-        let becoming = Becoming {
+        let becoming = NewSpare {
             supervisor,
             socket: theirs,
             terminal: pty.slave,
@@ -336,7 +336,7 @@ impl Waiting {
         sandbox: Option<&mut Sandbox>,
         call: &Call,
         mark: &str,
-    ) -> io::Result<Option<Launched>> {
+    ) -> io::Result<Option<LaunchedCommand>> {
         unix::resize(&self.pty.slave, call.spec.pty)?;
         let protected = sandbox.map(|it| it.preparation.protect());
         let (protection, covered) = protected.transpose()?.unwrap_or_default();
@@ -355,7 +355,7 @@ impl Waiting {
             read => read?,
         };
         match reason.is_empty() {
-            true => Ok(Some(Launched {
+            true => Ok(Some(LaunchedCommand {
                 leader: self.process,
                 pty: self.pty,
                 protection,
@@ -366,7 +366,7 @@ impl Waiting {
 }
 
 /// That process itself.
-struct Becoming {
+struct NewSpare {
     supervisor: u32,
     socket: UnixStream,
     terminal: OwnedFd,
@@ -374,7 +374,7 @@ struct Becoming {
     variables: Vec<(&'static str, OsString)>,
 }
 
-impl Becoming {
+impl NewSpare {
     /// Becomes the command; returns the exit code if that cannot be.
     fn command(mut self, sandbox: Option<&Preparation>) -> i32 {
         // None if its supervisor has ended.
@@ -414,7 +414,7 @@ impl Becoming {
     }
 
     /// Waits until it is to execute; returns the mark of the call, and what is protected.
-    fn read_order(&mut self) -> io::Result<(String, Covered)> {
+    fn read_order(&mut self) -> io::Result<(String, MountCovers)> {
         let mut length = [0; 4];
         self.socket.read_exact(&mut length)?;
         let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
@@ -422,7 +422,7 @@ impl Becoming {
         self.socket.read_exact(&mut order)?;
         let end = order.iter().position(|byte| *byte == 0);
         let (mark, covered) = order.split_at(end.ok_or(io::ErrorKind::InvalidData)?);
-        let covered = Covered::from_bytes(covered.get(1..).unwrap_or_default())?;
+        let covered = MountCovers::from_bytes(covered.get(1..).unwrap_or_default())?;
         Ok((String::from_utf8_lossy(mark).into_owned(), covered))
     }
 

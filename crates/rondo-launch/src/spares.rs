@@ -1,6 +1,6 @@
 //! The spare supervisors of this process, from the agent's side.
 
-use super::keeper::{self, Handed, Keeper};
+use super::keeper::{self, HandedCall, Keeper};
 use super::protocol::CallSpec;
 use super::spare::{CALL_DESCRIPTORS, DESCRIPTORS};
 use super::unix::{descriptors, handover};
@@ -42,7 +42,7 @@ impl SpareKind {
     }
 
     /// Takes the spare for this, and hands it its call; nothing if there is none.
-    pub(super) fn hand_over(&self, memory: &OwnedFd) -> Option<Handed> {
+    pub(super) fn hand_over(&self, memory: &OwnedFd) -> Option<HandedCall> {
         let mut spares = spares();
         let at = spares.iter().position(|it| it.kind == *self)?;
         let spare = spares.remove(at);
@@ -84,13 +84,13 @@ fn add(spares: &mut Vec<Spare>, spare: Spare) {
 
 /// The way to a supervisor that was a spare, and will be one again.
 #[derive(Debug)]
-pub(super) struct Way {
+pub(super) struct SpareConnection {
     kind: SpareKind,
     calls: UnixStream,
     keeper: Arc<Keeper>,
 }
 
-impl Way {
+impl SpareConnection {
     /// Gives the supervisor the next call, which waits for one, in the place of another one that may be gone by now.
     pub(super) fn put_back(self, guard: KeptGuard) {
         let Self {
@@ -190,18 +190,18 @@ impl Spare {
         keeper.is_some_and(|it| Arc::ptr_eq(&it, &self.keeper))
     }
 
-    fn hand_over(self, memory: &OwnedFd) -> io::Result<Handed> {
+    fn hand_over(self, memory: &OwnedFd) -> io::Result<HandedCall> {
         let (told, control) = io::pipe()?;
         let (frames, said) = io::pipe()?;
         let own: [BorrowedFd<'_>; CALL_DESCRIPTORS] = [memory.as_fd(), told.as_fd(), said.as_fd()];
         descriptors::send(&self.calls, &own)?;
-        Ok(Handed {
+        Ok(HandedCall {
             control: File::from(OwnedFd::from(control)),
             frames: frames.into(),
             life: self.life,
             guard: self.guard,
             keeper: Arc::clone(&self.keeper),
-            way: Some(Way {
+            way: Some(SpareConnection {
                 kind: self.kind,
                 calls: self.calls,
                 keeper: self.keeper,

@@ -2,10 +2,10 @@
 
 use super::frames::{Frames, lossy, out_of_turn};
 use super::handed::{self, SPEC_BYTES_MAX};
-use super::keeper::{self, Handed, Keeper};
+use super::keeper::{self, HandedCall, Keeper};
 use super::protocol::{END, FrameKind, GO, Watcher};
 use super::role::SUPERVISE_ARG;
-use super::spares::{SpareKind, Way};
+use super::spares::{SpareConnection, SpareKind};
 use super::start_error::StartError;
 use super::unix::{descriptors, handover};
 use super::watchers::{Guard, GuardId, KeptGuard, Processes, Watchers, woken_by};
@@ -52,7 +52,7 @@ pub(super) struct Start<'a> {
 
 /// A supervisor that is ready.
 #[derive(Debug)]
-pub(super) struct Ready {
+pub(super) struct ReadySupervisor {
     pub(super) watchers: Watchers,
     /// Commands to the supervisor.
     pub(super) control: File,
@@ -60,14 +60,14 @@ pub(super) struct Ready {
     /// Set once it was told to continue.
     pub(super) is_told: bool,
     /// How it is handed another call after this one; `None` if it takes none.
-    pub(super) way: Option<Way>,
+    pub(super) way: Option<SpareConnection>,
 }
 
 /// Future that interrupts the start of a supervisor.
 pub(super) type Cancelled<'a> = Pin<&'a mut (dyn Future<Output = ()> + Send)>;
 
 /// First message of a supervisor that a keeper was asked for.
-enum First {
+enum FirstReply {
     Said(io::Result<(FrameKind, Vec<u8>)>),
     /// There is none and there will be none.
     Nothing,
@@ -129,7 +129,7 @@ impl Start<'_> {
     ///
     /// # Cancel safety
     /// Cancel safe: a supervisor whose pipes are closed ends by itself.
-    pub(super) async fn start(&self) -> Result<Ready, StartError> {
+    pub(super) async fn start(&self) -> Result<ReadySupervisor, StartError> {
         self.start_by(&mut None).await
     }
 
@@ -143,11 +143,14 @@ impl Start<'_> {
     pub(super) async fn start_at_once(
         &self,
         cancelled: Cancelled<'_>,
-    ) -> Result<Ready, StartError> {
+    ) -> Result<ReadySupervisor, StartError> {
         self.start_by(&mut Some(cancelled)).await
     }
 
-    async fn start_by(&self, cancelled: &mut Option<Cancelled<'_>>) -> Result<Ready, StartError> {
+    async fn start_by(
+        &self,
+        cancelled: &mut Option<Cancelled<'_>>,
+    ) -> Result<ReadySupervisor, StartError> {
         if let Some(memory) = self.to_hand_over() {
             let spare = self.spares.as_ref().and_then(|it| it.hand_over(&memory));
             if let Some(spare) = spare {
@@ -184,10 +187,10 @@ impl Start<'_> {
     /// Waits for a supervisor that a keeper was asked for; nothing if there is none and will be none.
     async fn start_handed(
         &self,
-        handed: Handed,
+        handed: HandedCall,
         cancelled: &mut Option<Cancelled<'_>>,
-    ) -> Option<Result<Ready, StartError>> {
-        let Handed {
+    ) -> Option<Result<ReadySupervisor, StartError>> {
+        let HandedCall {
             control,
             frames,
             life,
@@ -230,17 +233,17 @@ impl Start<'_> {
         let nothing = is_cancelled.then_some(Err(StartError::Cancelled));
         match first {
             // No process holds the other end: nothing was begun.
-            First::Said(Err(err)) if err.kind() == io::ErrorKind::UnexpectedEof => nothing,
-            First::Said(first) => {
+            FirstReply::Said(Err(err)) if err.kind() == io::ErrorKind::UnexpectedEof => nothing,
+            FirstReply::Said(first) => {
                 let ready = self.ready(Guard::Kept(guard), control, frames, first);
-                Some(ready.map(|it| Ready { way, ..it }))
+                Some(ready.map(|it| ReadySupervisor { way, ..it }))
             }
-            First::Nothing => nothing,
-            First::Late => Some(Err(StartError::Lost(io::ErrorKind::TimedOut.into()))),
+            FirstReply::Nothing => nothing,
+            FirstReply::Late => Some(Err(StartError::Lost(io::ErrorKind::TimedOut.into()))),
         }
     }
 
-    async fn start_anew(&self) -> Result<Ready, StartError> {
+    async fn start_anew(&self) -> Result<ReadySupervisor, StartError> {
         let (ours, theirs) = std::os::unix::net::UnixStream::pair().map_err(StartError::Spawn)?;
         ours.set_nonblocking(true).map_err(StartError::Spawn)?;
         if !self.descriptors.is_empty() {
@@ -287,7 +290,7 @@ impl Start<'_> {
         control: Control,
         frames: Frames,
         first: io::Result<(FrameKind, Vec<u8>)>,
-    ) -> Result<Ready, StartError> {
+    ) -> Result<ReadySupervisor, StartError> {
         match first.map_err(StartError::Lost)? {
             (FrameKind::Ready, watcher) => {
                 let watcher: Watcher =
@@ -299,7 +302,7 @@ impl Start<'_> {
                     mark: watcher.mark(self.key),
                 };
                 let is_told = control.is_told;
-                Ok(Ready {
+                Ok(ReadySupervisor {
                     watchers,
                     control: control.take().map_err(StartError::Lost)?,
                     frames,
@@ -314,22 +317,26 @@ impl Start<'_> {
 }
 
 /// Waits for what a supervisor says that a keeper was asked for, and wakes who may have been stopped.
-async fn first_word(guard: &mut KeptGuard, frames: &mut Frames, keeper: &Arc<Keeper>) -> First {
+async fn first_word(
+    guard: &mut KeptGuard,
+    frames: &mut Frames,
+    keeper: &Arc<Keeper>,
+) -> FirstReply {
     let reading = frames.next();
     tokio::pin!(reading);
     let first = timeout(FORK_MAX, &mut reading);
     match woken_by(|| keeper.wake(), first).await {
-        Ok(first) => First::Said(first),
+        Ok(first) => FirstReply::Said(first),
         Err(_) if !guard.has_begun() => {
             keeper.retire();
             match timeout(KILLED_MAX, guard.begun()).await {
-                Ok(Ok(false)) => First::Nothing,
-                _ => First::Late,
+                Ok(Ok(false)) => FirstReply::Nothing,
+                _ => FirstReply::Late,
             }
         }
         Err(_) => {
             let processes = guard.processes();
-            First::Said(processes.woken(&mut reading).await)
+            FirstReply::Said(processes.woken(&mut reading).await)
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::protocol::{CallSpec, Watcher};
 use super::unix;
-use rondo_sandbox::{SandboxMode, Undone};
+use rondo_sandbox::{SandboxMode, UndoneChange};
 use serde::{Deserialize, Serialize};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -72,7 +72,7 @@ pub struct CallStatus {
     pub sandbox: Option<SandboxMode>,
     /// Protected entries that the command changed and that were restored.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub undone: Vec<Undone>,
+    pub undone: Vec<UndoneChange>,
     /// Files that the command wrote into its private directories, which are gone, for display: the first
     /// [`LOST_MAX`] that a user would miss.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -16,8 +16,8 @@ mod terminal_reader;
 mod tree;
 
 pub(crate) use children::Children;
-pub(crate) use standing::Standing;
-pub(crate) use terminal_reader::{TerminalReader, Waiting, terminal_reader};
+pub(crate) use standing::ProcessLimits;
+pub(crate) use terminal_reader::{InputWait, TerminalReader, terminal_reader};
 pub(crate) use tree::{
     count_descendants, interrupt, kill_descendants, measure, memory_total, signal_namespace,
     signal_tree,

@@ -40,7 +40,7 @@ pub(crate) trait Listener {
 
 /// How a reply ended, and what it took.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Generated {
+pub(crate) struct GenerationEnd {
     /// Why it ended.
     pub(crate) end: End,
     /// Prompt tokens that were there from before.
@@ -68,11 +68,11 @@ pub(crate) fn generate(
     engine: &mut dyn Engine,
     mut job: Job<'_>,
     listener: &mut dyn Listener,
-) -> Result<Generated, LocalError> {
+) -> Result<GenerationEnd, LocalError> {
     let reused = reuse(engine, &job);
     let forced = forced(&mut job.matcher)?;
     let Some(logits) = read(engine, &job, &forced, &*listener)? else {
-        return Ok(Generated {
+        return Ok(GenerationEnd {
             end: End::Unwanted,
             reused,
             tokens: 0,
@@ -99,7 +99,7 @@ pub(crate) fn generate(
     let committed = reply.committed;
     reply.engine.truncate(committed);
     let end = end?;
-    Ok(Generated {
+    Ok(GenerationEnd {
         end,
         reused,
         tokens: reply.tokens,

@@ -8,7 +8,7 @@ mod tests;
 
 use crate::error::LocalError;
 use crate::kernels::Weights;
-use crate::mapped::{self, Held};
+use crate::mapped::{self, MappedSlice};
 use header::{Header, Tensor, Value};
 use memmap2::Mmap;
 use std::fs::File;
@@ -176,7 +176,7 @@ impl Gguf {
             self.format_error(message)
         })?;
         let place = &tensor.place;
-        Held::new(&self.map, place.start, place.len())
+        MappedSlice::new(&self.map, place.start, place.len())
             .and_then(|held| Weights::new(held, kind, outputs, inputs))
             .ok_or_else(|| {
                 self.format_error(format!("rows of tensor `{name}` are not whole blocks"))

@@ -24,7 +24,7 @@ mod tests;
 
 use crate::blocks::Kind;
 use crate::error::LocalError;
-use crate::mapped::Held;
+use crate::mapped::MappedSlice;
 use crate::pool::on_all_processors;
 #[cfg(not(target_arch = "x86_64"))]
 use none::{Arch, Numbers};
@@ -281,7 +281,7 @@ impl Kernels {
         let work = queries.chunks(count * size).enumerate();
         let work = work.map(|(head, queries)| {
             let of = head / (heads / key_heads);
-            let seen = Seen {
+            let seen = HeadContext {
                 keys: room.keys.chunks_exact(per_head).nth(of).unwrap_or(&[]),
                 values: room.values.chunks_exact(per_head).nth(of).unwrap_or(&[]),
                 size,
@@ -323,7 +323,7 @@ pub(crate) struct Room<'a> {
 
 /// Keys and values of one head, and the position of the first query.
 #[derive(Clone, Copy)]
-struct Seen<'a> {
+struct HeadContext<'a> {
     keys: &'a [f32],
     values: &'a [f32],
     size: usize,
@@ -333,14 +333,19 @@ struct Seen<'a> {
 /// A matrix of weights in its file: `outputs` rows with `inputs` numbers each.
 pub(crate) struct Weights {
     kind: Kind,
-    held: Held,
+    held: MappedSlice,
     outputs: usize,
     inputs: usize,
 }
 
 impl Weights {
     /// Takes the blocks of a matrix; `None` if they are not as many, or its rows are not whole blocks.
-    pub(crate) fn new(held: Held, kind: Kind, outputs: usize, inputs: usize) -> Option<Self> {
+    pub(crate) fn new(
+        held: MappedSlice,
+        kind: Kind,
+        outputs: usize,
+        inputs: usize,
+    ) -> Option<Self> {
         let bytes = kind.bytes(inputs)?.checked_mul(outputs)?;
         let fits = bytes == held.bytes().len() && bytes > 0;
         fits.then_some(Self {

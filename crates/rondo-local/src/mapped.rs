@@ -40,13 +40,13 @@ pub(crate) fn bring_in(map: &Arc<Mmap>) {
 
 /// A part of a map.
 #[derive(Clone)]
-pub(crate) struct Held {
+pub(crate) struct MappedSlice {
     map: Arc<Mmap>,
     start: usize,
     length: usize,
 }
 
-impl Held {
+impl MappedSlice {
     /// Returns the `length` bytes from `start` on; `None` if the map ends before.
     pub(crate) fn new(map: &Arc<Mmap>, start: usize, length: usize) -> Option<Self> {
         map.get(start..start.checked_add(length)?)?;
@@ -73,7 +73,7 @@ mod tests {
         let mut file = tempfile::tempfile().unwrap();
         file.write_all(&[1, 2, 3, 4]).unwrap();
         let map = map(&file).unwrap();
-        let bytes = |start, length| Some(Held::new(&map, start, length)?.bytes().to_vec());
+        let bytes = |start, length| Some(MappedSlice::new(&map, start, length)?.bytes().to_vec());
         assert_eq!(bytes(1, 3), Some(vec![2, 3, 4]));
         assert_eq!(bytes(4, 0), Some(vec![]));
         assert_eq!(bytes(1, 4), None);

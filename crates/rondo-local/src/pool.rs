@@ -94,7 +94,7 @@ impl Pool {
         shared.panicked.store(false, Ordering::Relaxed);
         *lock(&shared.job) = Some(job_for_threads);
         shared.round.fetch_add(1, Ordering::Release);
-        let until_done = UntilDone(shared);
+        let until_done = JobGuard(shared);
         self.threads.iter().for_each(Thread::unpark);
         job();
         drop(until_done);
@@ -104,9 +104,9 @@ impl Pool {
 }
 
 /// At its end, lets no thread begin the job any more and waits until those that have are done.
-struct UntilDone<'a>(&'a Shared);
+struct JobGuard<'a>(&'a Shared);
 
-impl Drop for UntilDone<'_> {
+impl Drop for JobGuard<'_> {
     fn drop(&mut self) {
         *lock(&self.0.job) = None;
         let mut spins = 0;

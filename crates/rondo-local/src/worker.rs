@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::error::LocalError;
-use crate::generation::{self, End, Generated, Listener};
+use crate::generation::{self, End, GenerationEnd, Listener};
 use crate::grammar::{Grammars, StepShape};
 use crate::prompt::Prompt;
 use crate::prompt_cache::PromptCache;
@@ -41,7 +41,7 @@ pub(crate) fn run(
     let Some(first) = jobs.blocking_recv() else {
         return;
     };
-    let mut desk = load().and_then(|engine| Desk::new(engine, cache));
+    let mut desk = load().and_then(|engine| EngineState::new(engine, cache));
     let mut next = Some(first);
     while let Some(job) = next {
         let failure = match &mut desk {
@@ -59,21 +59,21 @@ pub(crate) fn run(
 }
 
 /// An engine with what it takes to answer.
-struct Desk {
+struct EngineState {
     engine: Box<dyn Engine>,
     grammars: Grammars,
-    shown: Shown,
+    shown: CachedPrompt,
     cache: Option<PromptCache>,
 }
 
 /// The system prompt that was computed last.
 #[derive(Default)]
-struct Shown {
+struct CachedPrompt {
     system: Vec<String>,
     tools: Arc<Vec<ToolSpec>>,
 }
 
-impl Shown {
+impl CachedPrompt {
     /// Returns the tools to list for a request. A request that withholds tools, as the last one of
     /// a turn does, keeps the list of the ones before: the grammar leaves the tools out anyway, and
     /// another system prompt would have everything behind it computed again.
@@ -88,12 +88,12 @@ impl Shown {
     }
 }
 
-impl Desk {
+impl EngineState {
     fn new(engine: Box<dyn Engine>, cache: Option<PromptCache>) -> Result<Self, LocalError> {
         Ok(Self {
             grammars: Grammars::new(engine.vocabulary())?,
             engine,
-            shown: Shown::default(),
+            shown: CachedPrompt::default(),
             cache,
         })
     }
@@ -168,7 +168,7 @@ impl Listener for Reply<'_> {
 }
 
 impl Reply<'_> {
-    fn finish(&mut self, generated: Generated, prompt_tokens: usize) {
+    fn finish(&mut self, generated: GenerationEnd, prompt_tokens: usize) {
         let is_call = self.reader.is_call();
         let (reason, raw) = match generated.end {
             End::Unwanted => return,

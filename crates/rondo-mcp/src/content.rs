@@ -35,15 +35,17 @@ pub(crate) fn outcome_of(mut result: Value) -> ReadResult {
         _ => Vec::new(),
     };
     let beyond = entries.len().saturating_sub(BLOCKS_MAX);
-    let mut blocks: Vec<Shown> = entries.iter().take(BLOCKS_MAX).map(any_block).collect();
+    let mut blocks: Vec<ResultBlock> = entries.iter().take(BLOCKS_MAX).map(any_block).collect();
     if beyond > 0 {
-        blocks.push(Shown::Text(format!("[{beyond} more blocks left out]")));
+        blocks.push(ResultBlock::Text(format!(
+            "[{beyond} more blocks left out]"
+        )));
     }
     told(blocks, structured, is_error)
 }
 
 /// Reads a block of any kind.
-fn any_block(entry: &Value) -> Shown {
+fn any_block(entry: &Value) -> ResultBlock {
     match serde_json::from_value::<Received>(entry.clone()) {
         Ok(known) => block(known),
         Err(_) => {
@@ -51,12 +53,12 @@ fn any_block(entry: &Value) -> Shown {
             let kind = rondo_core::shown::line(&kind.chars().take(100).collect::<String>());
             let text = entry.get("text").and_then(Value::as_str);
             let text = text.map_or_else(|| entry.to_string(), str::to_owned);
-            Shown::Text(format!("[a block of the unknown type `{kind}`]\n{text}"))
+            ResultBlock::Text(format!("[a block of the unknown type `{kind}`]\n{text}"))
         }
     }
 }
 
-fn told(mut blocks: Vec<Shown>, structured: Option<Value>, is_error: bool) -> ReadResult {
+fn told(mut blocks: Vec<ResultBlock>, structured: Option<Value>, is_error: bool) -> ReadResult {
     let mut structured = structured.filter(|it| !it.is_null());
     leave_media_out(&mut blocks, structured.as_mut());
     if let Some(structured) = structured {
@@ -66,8 +68,8 @@ fn told(mut blocks: Vec<Shown>, structured: Option<Value>, is_error: bool) -> Re
     let mut truncated = bound(&mut blocks);
     if is_error {
         let texts = blocks.iter().filter_map(|block| match block {
-            Shown::Text(text) => Some(text.as_str()),
-            Shown::Json(_) | Shown::Media(_) => None,
+            ResultBlock::Text(text) => Some(text.as_str()),
+            ResultBlock::Json(_) | ResultBlock::Media(_) => None,
         });
         let message = texts.collect::<Vec<_>>().join("\n");
         let message = match message.is_empty() {
@@ -78,7 +80,7 @@ fn told(mut blocks: Vec<Shown>, structured: Option<Value>, is_error: bool) -> Re
     }
     let mut blocks = blocks.into_iter().peekable();
     let mut value = Value::String(String::new());
-    if let Some(Shown::Json(json)) = blocks.next_if(|it| matches!(it, Shown::Json(_))) {
+    if let Some(ResultBlock::Json(json)) = blocks.next_if(|it| matches!(it, ResultBlock::Json(_))) {
         if json.to_string().len() > TEXT_BYTES_MAX {
             value = Value::String(shortened(&json.to_string()));
             truncated = true;
@@ -87,7 +89,9 @@ fn told(mut blocks: Vec<Shown>, structured: Option<Value>, is_error: bool) -> Re
         }
     } else {
         let mut text = String::new();
-        while let Some(Shown::Text(more)) = blocks.next_if(|it| matches!(it, Shown::Text(_))) {
+        while let Some(ResultBlock::Text(more)) =
+            blocks.next_if(|it| matches!(it, ResultBlock::Text(_)))
+        {
             if !text.is_empty() {
                 text.push('\n');
             }
@@ -99,9 +103,9 @@ fn told(mut blocks: Vec<Shown>, structured: Option<Value>, is_error: bool) -> Re
         };
     }
     let rest = blocks.map(|block| match block {
-        Shown::Text(text) => ContentBlock::text(text),
-        Shown::Json(json) => ContentBlock::text(shortened(&json.to_string())),
-        Shown::Media(media) => ContentBlock::Media(media),
+        ResultBlock::Text(text) => ContentBlock::text(text),
+        ResultBlock::Json(json) => ContentBlock::text(shortened(&json.to_string())),
+        ResultBlock::Media(media) => ContentBlock::Media(media),
     });
     let output = ToolOutput {
         value,
@@ -157,11 +161,11 @@ impl ReadResult {
 }
 
 /// Returns all texts of a result, if they are longer than their bound together.
-fn whole_text(blocks: &[Shown]) -> Option<String> {
+fn whole_text(blocks: &[ResultBlock]) -> Option<String> {
     let texts = blocks.iter().filter_map(|block| match block {
-        Shown::Text(text) => Some(text.clone()),
-        Shown::Json(json) => Some(json.to_string()),
-        Shown::Media(_) => None,
+        ResultBlock::Text(text) => Some(text.clone()),
+        ResultBlock::Json(json) => Some(json.to_string()),
+        ResultBlock::Media(_) => None,
     });
     let texts: Vec<String> = texts.collect();
     let bytes: usize = texts.iter().map(String::len).sum();
@@ -169,44 +173,46 @@ fn whole_text(blocks: &[Shown]) -> Option<String> {
 }
 
 /// A block of a result.
-pub(crate) enum Shown {
+pub(crate) enum ResultBlock {
     Text(String),
     Json(Value),
     Media(Media),
 }
 
 /// Reads blocks of a result, a prompt or a resource.
-pub(crate) fn blocks(received: Vec<Received>) -> Vec<Shown> {
+pub(crate) fn blocks(received: Vec<Received>) -> Vec<ResultBlock> {
     let beyond = received.len().saturating_sub(BLOCKS_MAX);
-    let mut blocks: Vec<Shown> = received.into_iter().take(BLOCKS_MAX).map(block).collect();
+    let mut blocks: Vec<ResultBlock> = received.into_iter().take(BLOCKS_MAX).map(block).collect();
     if beyond > 0 {
-        blocks.push(Shown::Text(format!("[{beyond} more blocks left out]")));
+        blocks.push(ResultBlock::Text(format!(
+            "[{beyond} more blocks left out]"
+        )));
     }
     blocks
 }
 
-fn block(received: Received) -> Shown {
+fn block(received: Received) -> ResultBlock {
     match received {
-        Received::Text(text) => Shown::Text(text.text),
+        Received::Text(text) => ResultBlock::Text(text.text),
         Received::Image(image) => media(MediaKind::Image, image.mime_type, None, &image.data),
         Received::Audio(audio) => media(MediaKind::Audio, audio.mime_type, None, &audio.data),
         Received::Resource(embedded) => resource(embedded.resource),
         Received::ResourceLink(link) => {
             let described = link.description.unwrap_or_default();
-            Shown::Text(format!(
+            ResultBlock::Text(format!(
                 "[resource {}: {} {described}]",
                 link.uri, link.name
             ))
         }
-        _ => Shown::Text("[a block of a kind that is not known]".to_owned()),
+        _ => ResultBlock::Text("[a block of a kind that is not known]".to_owned()),
     }
 }
 
 /// Reads the contents of a resource.
-pub(crate) fn resource(contents: ResourceContents) -> Shown {
+pub(crate) fn resource(contents: ResourceContents) -> ResultBlock {
     match contents {
         ResourceContents::TextResourceContents { uri, text, .. } => {
-            Shown::Text(format!("[resource {uri}]\n{text}"))
+            ResultBlock::Text(format!("[resource {uri}]\n{text}"))
         }
         ResourceContents::BlobResourceContents {
             uri,
@@ -223,11 +229,11 @@ pub(crate) fn resource(contents: ResourceContents) -> Shown {
             let name = uri.rsplit('/').next().unwrap_or(&uri).to_owned();
             media(kind, mime, Some(name), &blob)
         }
-        _ => Shown::Text("[a resource of a kind that is not known]".to_owned()),
+        _ => ResultBlock::Text("[a resource of a kind that is not known]".to_owned()),
     }
 }
 
-fn media(kind: MediaKind, mime: String, name: Option<String>, data: &str) -> Shown {
+fn media(kind: MediaKind, mime: String, name: Option<String>, data: &str) -> ResultBlock {
     // Others leave out the padding or break lines.
     let data: String = data
         .chars()
@@ -244,8 +250,8 @@ fn media(kind: MediaKind, mime: String, name: Option<String>, data: &str) -> Sho
         MediaSource::Url(_) => false,
     };
     match media.is_well_formed() && decodes {
-        true => Shown::Media(media),
-        false => Shown::Text(format!(
+        true => ResultBlock::Media(media),
+        false => ResultBlock::Text(format!(
             "[{} left out: it cannot be read]",
             media.described()
         )),
@@ -254,15 +260,15 @@ fn media(kind: MediaKind, mime: String, name: Option<String>, data: &str) -> Sho
 
 /// Puts a few words if a text or structured content repeats the bytes of an image or a file: they are there once
 /// already, and would fill the context.
-fn leave_media_out(blocks: &mut [Shown], structured: Option<&mut Value>) {
+fn leave_media_out(blocks: &mut [ResultBlock], structured: Option<&mut Value>) {
     let media = blocks.iter().filter_map(|block| match block {
-        Shown::Media(media) => match &media.source {
+        ResultBlock::Media(media) => match &media.source {
             MediaSource::Base64(data) if data.len() >= MIRRORED_BYTES_MIN => {
                 Some((data.clone(), format!("[{}: see below]", media.described())))
             }
             _ => None,
         },
-        Shown::Text(_) | Shown::Json(_) => None,
+        ResultBlock::Text(_) | ResultBlock::Json(_) => None,
     });
     let media: Vec<(String, String)> = media.collect();
     if media.is_empty() {
@@ -276,7 +282,7 @@ fn leave_media_out(blocks: &mut [Shown], structured: Option<&mut Value>) {
         }
     };
     for block in blocks {
-        if let Shown::Text(text) = block {
+        if let ResultBlock::Text(text) = block {
             shorten(text);
         }
     }
@@ -297,10 +303,10 @@ fn each_text(value: &mut Value, change: &impl Fn(&mut String)) {
 
 /// Returns whether texts say the same as structured content: a widespread library puts the value of a tool below the
 /// key `result`, and each element of a list into a block of its own.
-fn is_said_by(blocks: &[Shown], structured: &Value) -> bool {
+fn is_said_by(blocks: &[ResultBlock], structured: &Value) -> bool {
     let texts = blocks.iter().filter_map(|block| match block {
-        Shown::Text(text) => Some(text.as_str()),
-        Shown::Json(_) | Shown::Media(_) => None,
+        ResultBlock::Text(text) => Some(text.as_str()),
+        ResultBlock::Json(_) | ResultBlock::Media(_) => None,
     });
     let texts: Vec<&str> = texts.collect();
     let is = |text: &str, value: &Value| match value {
@@ -321,37 +327,39 @@ fn is_said_by(blocks: &[Shown], structured: &Value) -> bool {
 }
 
 /// Adds structured content, which most servers also send as the text of their only block.
-fn add_structured(blocks: &mut Vec<Shown>, structured: Value, is_error: bool) {
+fn add_structured(blocks: &mut Vec<ResultBlock>, structured: Value, is_error: bool) {
     if is_said_by(blocks, &structured) {
         return;
     }
-    let repeats = |block: &Shown| match block {
-        Shown::Text(text) => serde_json::from_str::<Value>(text).is_ok_and(|it| it == structured),
-        Shown::Json(_) | Shown::Media(_) => false,
+    let repeats = |block: &ResultBlock| match block {
+        ResultBlock::Text(text) => {
+            serde_json::from_str::<Value>(text).is_ok_and(|it| it == structured)
+        }
+        ResultBlock::Json(_) | ResultBlock::Media(_) => false,
     };
     if is_error {
         if !blocks.iter().any(repeats) {
-            blocks.push(Shown::Text(structured.to_string()));
+            blocks.push(ResultBlock::Text(structured.to_string()));
         }
         return;
     }
     match blocks.iter().position(repeats) {
         Some(at) => {
             if let Some(block) = blocks.get_mut(at) {
-                *block = Shown::Json(structured);
+                *block = ResultBlock::Json(structured);
             }
         }
-        None if blocks.is_empty() => blocks.push(Shown::Json(structured)),
-        None => blocks.push(Shown::Text(structured.to_string())),
+        None if blocks.is_empty() => blocks.push(ResultBlock::Json(structured)),
+        None => blocks.push(ResultBlock::Text(structured.to_string())),
     }
 }
 
 /// Shortens the texts so that they are within their bound together. Returns whether anything was left out.
-fn bound(blocks: &mut Vec<Shown>) -> bool {
+fn bound(blocks: &mut Vec<ResultBlock>) -> bool {
     let mut left = TEXT_BYTES_MAX;
     let mut was_cut = false;
     blocks.retain_mut(|block| {
-        let Shown::Text(text) = block else {
+        let ResultBlock::Text(text) = block else {
             return true;
         };
         let is_kept = left > 0;

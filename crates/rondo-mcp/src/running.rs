@@ -31,7 +31,7 @@ const CHANGES_WITHIN_MAX: Duration = Duration::from_secs(60);
 const NOTES_MAX: usize = 50;
 
 /// A server, as calls see it.
-pub(crate) struct Running {
+pub(crate) struct RunningServer {
     server: Arc<Server>,
     state: watch::Sender<State>,
     /// Told when a call needs the server again.
@@ -46,7 +46,7 @@ pub(crate) struct Running {
 #[derive(Clone)]
 pub(crate) enum State {
     Starting,
-    Ready(Ready),
+    Ready(ReadyConnection),
     /// It is not there; why, on one line.
     Down(String),
     /// It is not started any more; why, on one line.
@@ -55,14 +55,14 @@ pub(crate) enum State {
 
 /// A connection that calls go over.
 #[derive(Clone)]
-pub(crate) struct Ready {
+pub(crate) struct ReadyConnection {
     pub(crate) peer: Peer<RoleClient>,
     pub(crate) shared: Arc<Shared>,
     pub(crate) era: Era,
 }
 
 /// Parameters for starting servers.
-pub(crate) struct Means {
+pub(crate) struct StartOptions {
     pub(crate) transport: Transport,
     pub(crate) programs: Arc<dyn StartPrograms>,
     pub(crate) tokens: TokenStore,
@@ -70,7 +70,7 @@ pub(crate) struct Means {
     pub(crate) slots: Semaphore,
 }
 
-impl Running {
+impl RunningServer {
     pub(crate) fn new(server: Arc<Server>, catalog: Arc<Catalog>, pins: PinStore) -> Self {
         Self {
             server,
@@ -107,7 +107,7 @@ impl Running {
     ///
     /// # Errors
     /// Says why the server is not there.
-    pub(crate) async fn ready(&self) -> Result<Ready, String> {
+    pub(crate) async fn ready(&self) -> Result<ReadyConnection, String> {
         let mut states = self.state.subscribe();
         if matches!(*states.borrow(), State::Down(_)) {
             self.state.send_replace(State::Starting);
@@ -168,7 +168,7 @@ impl Running {
     }
 
     /// Keeps the server running until it is stopped.
-    pub(crate) async fn keep(&self, means: &Means, stop: CancellationToken) {
+    pub(crate) async fn keep(&self, means: &StartOptions, stop: CancellationToken) {
         for start in 1..=STARTS_MAX {
             if start > 1 {
                 tokio::select! {
@@ -197,7 +197,7 @@ impl Running {
         stop.cancelled().await;
     }
 
-    async fn start(&self, means: &Means) -> Result<Live, String> {
+    async fn start(&self, means: &StartOptions) -> Result<Live, String> {
         // It is never closed.
         let _slot = means.slots.acquire().await;
         let limit = self.server.timeouts.startup;
@@ -207,9 +207,9 @@ impl Running {
         }
     }
 
-    async fn connect(&self, means: &Means) -> Result<Live, String> {
+    async fn connect(&self, means: &StartOptions) -> Result<Live, String> {
         let known = self.pins.load(&self.server.fingerprint).era;
-        let with = client::With {
+        let with = client::ConnectOptions {
             transport: &means.transport,
             programs: &means.programs,
             tokens: &means.tokens,
@@ -253,7 +253,7 @@ impl Running {
 
     /// Lets calls go over a connection until it ends. Returns whether that is since all servers are being ended.
     async fn watch(&self, mut live: Live, stop: &CancellationToken) -> bool {
-        self.state.send_replace(State::Ready(Ready {
+        self.state.send_replace(State::Ready(ReadyConnection {
             peer: live.peer.clone(),
             shared: Arc::clone(&live.shared),
             era: live.era,

@@ -2,9 +2,9 @@
 
 use crate::client::{self, PromptInfo, ResourceInfo, StartPrograms};
 use crate::config::Server;
-use crate::content::{self, Shown};
+use crate::content::{self, ResultBlock};
 use crate::offer::{Catalog, Change, Era, PinStore, SessionTools};
-use crate::running::{Means, Ready, Running, SessionDirectory, State};
+use crate::running::{ReadyConnection, RunningServer, SessionDirectory, StartOptions, State};
 use crate::sign_in::TokenStore;
 use rmcp::model::{
     ClientRequest, GetPromptRequest, GetPromptRequestParams, ReadResourceRequestParams, Role,
@@ -67,7 +67,7 @@ impl Options {
 
 /// Servers that run until this is dropped or closed.
 pub struct Servers {
-    running: Vec<Arc<Running>>,
+    running: Vec<Arc<RunningServer>>,
     catalog: Arc<Catalog>,
     notices: Arc<dyn Notices>,
     bytes_max: usize,
@@ -106,7 +106,7 @@ impl Servers {
         let servers: Vec<Arc<Server>> = options.servers.into_iter().map(Arc::new).collect();
         let can_ask = options.consent == Consent::Ask;
         let catalog = Arc::new(Catalog::new(&servers, can_ask));
-        let means = Arc::new(Means {
+        let means = Arc::new(StartOptions {
             transport: options.transport,
             programs: options.programs,
             tokens: options.tokens,
@@ -116,7 +116,7 @@ impl Servers {
         let mut running = Vec::new();
         for server in servers {
             catalog.recall(&server, &options.pins.load(&server.fingerprint));
-            let one = Running::new(server, Arc::clone(&catalog), options.pins.clone());
+            let one = RunningServer::new(server, Arc::clone(&catalog), options.pins.clone());
             let one = Arc::new(one.keeping(options.results.clone()));
             running.push(Arc::clone(&one));
             let (means, stop) = (Arc::clone(&means), stop.clone());
@@ -217,7 +217,7 @@ impl Servers {
                     Role::User => "user",
                     Role::Assistant => "assistant",
                 };
-                shown.push(Shown::Text(format!("[{role}]")));
+                shown.push(ResultBlock::Text(format!("[{role}]")));
             }
             shown.extend(content::blocks(vec![message.content]));
         }
@@ -269,7 +269,7 @@ impl Servers {
         Some(report)
     }
 
-    async fn tell(&self, ready: &Ready, report: &mut ServerReport) {
+    async fn tell(&self, ready: &ReadyConnection, report: &mut ServerReport) {
         report.era = Some(ready.era);
         let Some(info) = ready.peer.peer_info() else {
             return;
@@ -317,7 +317,7 @@ impl Servers {
         drop(timeout(CLOSE_MAX, all).await);
     }
 
-    async fn ready(&self, server: &str) -> Result<Ready, String> {
+    async fn ready(&self, server: &str) -> Result<ReadyConnection, String> {
         let running = self.running.iter().find(|it| it.server().name == server);
         let running = running.ok_or_else(|| "there is no such server".to_owned())?;
         running.ready().await
@@ -335,11 +335,11 @@ impl Drop for Servers {
     }
 }
 
-fn parts(shown: Vec<Shown>) -> Vec<Part> {
-    let part = |it: Shown| match it {
-        Shown::Text(text) => Part::text(content::shortened(&text)),
-        Shown::Json(json) => Part::text(content::shortened(&json.to_string())),
-        Shown::Media(media) => Part::Media(media),
+fn parts(shown: Vec<ResultBlock>) -> Vec<Part> {
+    let part = |it: ResultBlock| match it {
+        ResultBlock::Text(text) => Part::text(content::shortened(&text)),
+        ResultBlock::Json(json) => Part::text(content::shortened(&json.to_string())),
+        ResultBlock::Media(media) => Part::Media(media),
     };
     shown.into_iter().map(part).collect()
 }

@@ -49,7 +49,7 @@ pub use memories::{Listing, Memories, NewMemory, Options, Saved};
 pub use notes::{MEMORY_BYTES_MAX, Memory};
 pub use origin::{Author, Origin};
 pub use scope::Scope;
-pub use search::{Found, Hit, QUERY_BYTES_MAX, RESULTS_MAX};
+pub use search::{Hit, QUERY_BYTES_MAX, RESULTS_MAX, SearchResults};
 pub use shown::as_data;
 pub use start::{START_BYTES_MAX, START_LINES_MAX, StartFile};
 pub use tools::{Outside, SAVE_MEMORY, SEARCH_MEMORY, SaveMemory, SearchMemory, TOOL_NAMES};

@@ -32,7 +32,7 @@ pub struct Hit {
 
 /// Result of a search.
 #[derive(Debug, Clone, Default)]
-pub struct Found {
+pub struct SearchResults {
     /// The memories, the best first.
     pub hits: Vec<Hit>,
     /// Parts that were not searched, with reasons.
@@ -48,7 +48,7 @@ impl Memories {
     ///
     /// # Cancel safety
     /// Dropping it ends a request for vectors; work on the index continues to its end.
-    pub async fn search(&self, query: &str, limit: usize) -> Result<Found, MemoryError> {
+    pub async fn search(&self, query: &str, limit: usize) -> Result<SearchResults, MemoryError> {
         if query.len() > QUERY_BYTES_MAX {
             return Err(MemoryError::QueryTooLong {
                 bytes: query.len(),
@@ -76,7 +76,7 @@ impl Memories {
             .await?
             .into_iter()
             .map(|Ranked { memory, score }| Hit { memory, score });
-        Ok(Found {
+        Ok(SearchResults {
             hits: hits.collect(),
             notes,
         })

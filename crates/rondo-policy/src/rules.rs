@@ -433,7 +433,7 @@ impl Rules {
         dirs: &AllowedDirs,
         is_hidden: impl Fn() -> bool,
     ) -> Option<Ruling> {
-        let place = fit::Place {
+        let place = fit::CommandDirectory {
             directory: dirs.current(),
             home: self.home.as_deref(),
         };
@@ -660,7 +660,7 @@ impl Rule {
         &self,
         (command, reached): (&str, &Reached),
         analysis: &Analysis,
-        place: &fit::Place<'_>,
+        place: &fit::CommandDirectory<'_>,
     ) -> Option<Ruling> {
         if self.decision() == Decision::Allow || self.spec.host.is_some() {
             return None;
@@ -712,7 +712,7 @@ impl Rule {
         }
     }
 
-    fn fits_named(&self, reached: &Reached, place: &fit::Place<'_>) -> bool {
+    fn fits_named(&self, reached: &Reached, place: &fit::CommandDirectory<'_>) -> bool {
         let mut named = reached.named.iter();
         named.any(|path| self.fits_path(path, place.directory))
     }
@@ -725,7 +725,7 @@ impl Rule {
         })
     }
 
-    fn fits_any_file(&self, analysis: &Analysis, place: &fit::Place<'_>) -> bool {
+    fn fits_any_file(&self, analysis: &Analysis, place: &fit::CommandDirectory<'_>) -> bool {
         let mut files = fit::files(analysis).filter_map(|word| place.resolve(word));
         files.any(|file| self.fits_path(&file, place.directory))
     }

@@ -4,7 +4,7 @@
 
 #![expect(clippy::print_stdout, reason = "an example shows what it found")]
 
-use rondo_python::{Capability, Session, Settings, Until};
+use rondo_python::{Capability, CellLimits, Session, Settings};
 use serde_json::json;
 use std::error::Error;
 use std::time::{Duration, Instant};
@@ -43,7 +43,7 @@ async fn call(session: &Session) -> Result<Duration, Box<dyn Error>> {
     let begun = Instant::now();
     let args = json!({"expr": "[1, 2]"});
     let outcome = session
-        .call(Capability::GetRepr, &args, Until::default())
+        .call(Capability::GetRepr, &args, CellLimits::default())
         .await;
     match outcome.code() {
         None => Ok(begun.elapsed()),

@@ -43,7 +43,7 @@ pub enum Capability {
 
 /// Expressions that read-only functions may evaluate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Looks {
+pub enum ReadOnlyNames {
     /// Names, stored attributes, constant items of built-in containers, and constants. No code runs:
     /// no call or operator, and no property, `__getattr__`, `__repr__`, `__len__` or `__iter__` of any
     /// object. So a look has no effects, and needs no approval. What only code could tell is
@@ -155,20 +155,20 @@ impl Capability {
     }
 
     /// Returns the helper's name for it.
-    pub(crate) fn operation(self, looks: Looks) -> &'static str {
+    pub(crate) fn operation(self, looks: ReadOnlyNames) -> &'static str {
         match (self, looks) {
             (Self::RunCode, _) => "run_cell",
-            (Self::GetType, Looks::WithoutCalls) => "stored_type",
-            (Self::GetRepr, Looks::WithoutCalls) => "stored_repr",
-            (Self::GetDir, Looks::WithoutCalls) => "stored_dir",
-            (Self::GetDoc, Looks::WithoutCalls) => "stored_doc",
-            (Self::Inspect, Looks::WithoutCalls) => "stored_inspect",
+            (Self::GetType, ReadOnlyNames::WithoutCalls) => "stored_type",
+            (Self::GetRepr, ReadOnlyNames::WithoutCalls) => "stored_repr",
+            (Self::GetDir, ReadOnlyNames::WithoutCalls) => "stored_dir",
+            (Self::GetDoc, ReadOnlyNames::WithoutCalls) => "stored_doc",
+            (Self::Inspect, ReadOnlyNames::WithoutCalls) => "stored_inspect",
             (other, _) => other.name(),
         }
     }
 
     /// Returns the helper's arguments; what the function does not have is left out.
-    pub(crate) fn arguments(self, given: &Value, looks: Looks) -> Result<Value, String> {
+    pub(crate) fn arguments(self, given: &Value, looks: ReadOnlyNames) -> Result<Value, String> {
         let text = |name: &str| match given.get(name).and_then(Value::as_str) {
             Some(text) if !text.trim().is_empty() => Ok(text),
             Some(_) => Err(format!("`{name}` is empty")),
@@ -181,8 +181,8 @@ impl Capability {
                 json!({ "all": all.unwrap_or(false) })
             }
             (Self::RunCode, _) => json!({ "code": text("code")? }),
-            (Self::EvalExpr, _) | (_, Looks::Anything) => json!({ "expr": text("expr")? }),
-            (_, Looks::WithoutCalls) => json!({ "path": path::read(text("expr")?)? }),
+            (Self::EvalExpr, _) | (_, ReadOnlyNames::Anything) => json!({ "expr": text("expr")? }),
+            (_, ReadOnlyNames::WithoutCalls) => json!({ "path": path::read(text("expr")?)? }),
         })
     }
 }

@@ -68,13 +68,13 @@ pub(crate) struct Texts {
 /// One stream, as a terminal would show it, bounded.
 struct BoundedOutput {
     cleaner: Cleaner,
-    kept: Kept,
+    kept: HeadAndTail,
     /// A character that is not whole yet.
     partial: Vec<u8>,
 }
 
 /// The beginning and the end of a text.
-struct Kept {
+struct HeadAndTail {
     half: usize,
     head: Vec<u8>,
     tail: VecDeque<u8>,
@@ -85,7 +85,7 @@ impl BoundedOutput {
     fn new(bytes_max: usize) -> Self {
         Self {
             cleaner: Cleaner::default(),
-            kept: Kept {
+            kept: HeadAndTail {
                 half: bytes_max / 2,
                 head: Vec::new(),
                 tail: VecDeque::new(),
@@ -120,7 +120,7 @@ impl BoundedOutput {
     }
 }
 
-impl Kept {
+impl HeadAndTail {
     fn push(&mut self, bytes: &[u8]) {
         let room = self.half.saturating_sub(self.head.len());
         let (first, rest) = bytes.split_at(room.min(bytes.len()));

@@ -67,7 +67,7 @@ pub enum Completeness {
 
 /// How long something may take. Nothing is set by default.
 #[derive(Debug, Clone, Default)]
-pub struct Until {
+pub struct CellLimits {
     /// Its end, waiting for its turn included.
     pub deadline: Option<Instant>,
     /// How long it may run once it is its turn.

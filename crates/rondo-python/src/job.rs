@@ -1,7 +1,7 @@
 //! A request to the interpreter's owner, and its reply.
 
 use crate::capture::Texts;
-use crate::cell::{LiveOutput, Until};
+use crate::cell::{CellLimits, LiveOutput};
 use crate::error::{SessionError, Stop};
 use crate::terminal::CellTerminal;
 use serde::Deserialize;
@@ -11,9 +11,9 @@ use tokio::sync::oneshot;
 /// Something to be done in the interpreter.
 pub(crate) struct Job {
     pub(crate) request: Request,
-    pub(crate) until: Until,
+    pub(crate) until: CellLimits,
     /// Receiver of the result. The job is interrupted if the other side is dropped.
-    pub(crate) done: oneshot::Sender<Result<Done, SessionError>>,
+    pub(crate) done: oneshot::Sender<Result<FinishedJob, SessionError>>,
 }
 
 /// Request to the helper.
@@ -35,11 +35,11 @@ pub(crate) struct Request {
 
 /// How a job ended whose interpreter continues.
 #[derive(Debug)]
-pub(crate) struct Done {
+pub(crate) struct FinishedJob {
     pub(crate) reply: Reply,
     pub(crate) texts: Texts,
     /// Input at its terminal.
-    pub(crate) typed: Typed,
+    pub(crate) typed: TypedInput,
     /// Why it was stopped, if it was.
     pub(crate) stopped: Option<Stop>,
     /// Set if it is the first in an interpreter that replaced a lost one.
@@ -48,7 +48,7 @@ pub(crate) struct Done {
 
 /// Input that was typed while a job ran.
 #[derive(Debug, Default)]
-pub(crate) struct Typed {
+pub(crate) struct TypedInput {
     pub(crate) unread: Vec<u8>,
     pub(crate) has_read: bool,
 }

@@ -3,8 +3,8 @@
 use crate::capture::Capture;
 use crate::cell::OutputStream;
 use crate::interpreter::Interpreter;
-use crate::job::Typed;
-use crate::terminal::{CTRL_C, CellTerminal, Mark, TerminalSize};
+use crate::job::TypedInput;
+use crate::terminal::{CTRL_C, CellTerminal, EndMark, TerminalSize};
 use std::future::pending;
 use std::time::Duration;
 use tokio::time::{Interval, interval, timeout};
@@ -19,26 +19,26 @@ const WAKE_EVERY: Duration = Duration::from_millis(50);
 const WAKES_MAX: u32 = 20;
 
 /// The terminal of the cell under way.
-pub(crate) struct Lent {
+pub(crate) struct LentTerminal {
     person: CellTerminal,
     /// When a read is woken next.
     wakes: Interval,
     /// How often still.
     wakes_left: u32,
-    mark: Mark,
+    mark: EndMark,
     /// How much was typed, in bytes.
     typed: usize,
 }
 
 /// Input of the user.
-pub(crate) enum FromPerson {
+pub(crate) enum PersonInput {
     Keys(Vec<u8>),
     Size(TerminalSize),
     /// Nothing came for a while after a Ctrl-C.
     Wake,
 }
 
-impl Lent {
+impl LentTerminal {
     /// Lends an interpreter's terminal to a cell; `None` if it has none.
     pub(crate) fn new(mut person: CellTerminal, interpreter: Option<&Interpreter>) -> Option<Self> {
         let terminal = interpreter?.terminal.as_ref()?;
@@ -48,7 +48,7 @@ impl Lent {
             person,
             wakes: interval(WAKE_EVERY),
             wakes_left: 0,
-            mark: Mark::new(),
+            mark: EndMark::new(),
             typed: 0,
         })
     }
@@ -60,18 +60,18 @@ impl Lent {
 
     /// # Cancel safety
     /// Cancel safe: nothing is taken before it is returned.
-    async fn next(&mut self) -> FromPerson {
+    async fn next(&mut self) -> PersonInput {
         let (keys, size) = (&mut self.person.keys, &mut self.person.size);
         tokio::select! {
-            _ = self.wakes.tick(), if self.wakes_left > 0 => FromPerson::Wake,
-            Some(keys) = keys.recv() => FromPerson::Keys(keys),
-            Ok(()) = size.changed() => FromPerson::Size(*size.borrow_and_update()),
+            _ = self.wakes.tick(), if self.wakes_left > 0 => PersonInput::Wake,
+            Some(keys) = keys.recv() => PersonInput::Keys(keys),
+            Ok(()) = size.changed() => PersonInput::Size(*size.borrow_and_update()),
             else => pending().await,
         }
     }
 
     /// Passes on what comes from the person.
-    pub(crate) fn pass_on(&mut self, what: FromPerson, interpreter: Option<&mut Interpreter>) {
+    pub(crate) fn pass_on(&mut self, what: PersonInput, interpreter: Option<&mut Interpreter>) {
         let Some(interpreter) = interpreter else {
             return;
         };
@@ -79,12 +79,12 @@ impl Lent {
             return;
         };
         match what {
-            FromPerson::Wake => {
+            PersonInput::Wake => {
                 self.wakes_left = self.wakes_left.saturating_sub(1);
                 interpreter.wake();
             }
-            FromPerson::Size(size) => terminal.resize(size),
-            FromPerson::Keys(keys) => {
+            PersonInput::Size(size) => terminal.resize(size),
+            PersonInput::Keys(keys) => {
                 self.typed += keys.len();
                 if keys.contains(&CTRL_C) {
                     self.wakes.reset();
@@ -110,8 +110,8 @@ impl Lent {
         mut self,
         interpreter: &mut Interpreter,
         capture: &mut Capture,
-    ) -> (Typed, Vec<u8>) {
-        let mut typed = Typed::default();
+    ) -> (TypedInput, Vec<u8>) {
+        let mut typed = TypedInput::default();
         let mut after = Vec::new();
         if let Some(terminal) = &mut interpreter.terminal {
             while !self.mark.is_found {
@@ -136,7 +136,7 @@ impl Lent {
 ///
 /// # Cancel safety
 /// Cancel safe: nothing is taken before it is returned.
-pub(crate) async fn from_person(lent: &mut Option<Lent>, has_room: bool) -> FromPerson {
+pub(crate) async fn from_person(lent: &mut Option<LentTerminal>, has_room: bool) -> PersonInput {
     match lent.as_mut().filter(|_| has_room) {
         Some(lent) => lent.next().await,
         None => pending().await,

@@ -65,11 +65,11 @@ mod terminal;
 mod tools;
 mod unix;
 
-pub use capability::{Capability, Looks};
-pub use cell::{CellEnd, Completeness, Exception, LiveOutput, OutputStream, Until};
+pub use capability::{Capability, ReadOnlyNames};
+pub use cell::{CellEnd, CellLimits, Completeness, Exception, LiveOutput, OutputStream};
 pub use error::{Loss, SessionError, Stop};
 pub use outcome::{ending_of, is_after_loss};
-pub use restore::{NotRestored, RecordedCell, Restoration, RestoreOptions, Why};
+pub use restore::{NotRestored, RecordedCell, Restoration, RestoreFailure, RestoreOptions};
 pub use rondo_core::ports::{CellEnding, CodeChange};
 pub use session::Session;
 pub use settings::Settings;

@@ -2,7 +2,7 @@
 
 use crate::capability::Capability;
 use crate::error::{SessionError, Stop, TOLD};
-use crate::job::{Done, Reply};
+use crate::job::{FinishedJob, Reply};
 use rondo_core::ports::CellEnding;
 use rondo_types::{ToolError, ToolErrorCode, ToolOutcome, ToolOutput};
 use serde_json::{Map, Value, json};
@@ -13,7 +13,7 @@ use std::error::Error as _;
 const RESTARTED: &str =
     "a new interpreter was started, as the last one was lost: earlier variables are gone";
 
-pub(crate) fn of(capability: Capability, ended: Result<Done, SessionError>) -> ToolOutcome {
+pub(crate) fn of(capability: Capability, ended: Result<FinishedJob, SessionError>) -> ToolOutcome {
     match ended {
         Ok(done) => of_done(capability, done),
         Err(SessionError::Lost(loss)) => {
@@ -78,7 +78,7 @@ pub(crate) fn invalid(message: String) -> ToolOutcome {
     error(ToolErrorCode::InvalidArgs, message, Value::Null)
 }
 
-fn of_done(capability: Capability, mut done: Done) -> ToolOutcome {
+fn of_done(capability: Capability, mut done: FinishedJob) -> ToolOutcome {
     if capability == Capability::RunCode && done.reply.ok {
         done.reply = of_cell(done.reply);
     }
@@ -128,7 +128,7 @@ fn of_cell(reply: Reply) -> Reply {
     }
 }
 
-fn interrupted(stop: Stop, done: &Done) -> ToolOutcome {
+fn interrupted(stop: Stop, done: &FinishedJob) -> ToolOutcome {
     let message = format!("the code was interrupted: {stop}; the session keeps its variables");
     let traceback = done.reply.details.get("traceback").cloned();
     let details = json!({
@@ -139,7 +139,7 @@ fn interrupted(stop: Stop, done: &Done) -> ToolOutcome {
     error(code_of(stop), message, details)
 }
 
-fn found(capability: Capability, done: Done) -> ToolOutcome {
+fn found(capability: Capability, done: FinishedJob) -> ToolOutcome {
     let mut value = done.reply.result;
     if let Some(fields) = value.as_object_mut() {
         match capability {

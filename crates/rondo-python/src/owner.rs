@@ -2,12 +2,12 @@
 
 use crate::LiveOutput;
 use crate::capture::{Capture, Texts};
-use crate::cell::{OutputStream, Until};
+use crate::cell::{CellLimits, OutputStream};
 use crate::error::{Loss, SessionError, Stop};
 use crate::frames::FRAME_BYTES_MAX;
 use crate::interpreter::{Event, Interpreter};
-use crate::job::{Done, Job, Reply, Request, Typed};
-use crate::lent::{Lent, from_person, with_returns};
+use crate::job::{FinishedJob, Job, Reply, Request, TypedInput};
+use crate::lent::{LentTerminal, from_person, with_returns};
 use crate::settings::{LiveSettings, Settings};
 use crate::terminal::Pty;
 use serde_json::{Value, json};
@@ -79,18 +79,18 @@ impl Listener {
 }
 
 /// A request that was sent.
-struct Underway {
+struct PendingRequest {
     id: u64,
     capture: Capture,
     /// Set if output meanwhile is its own.
     owns_output: bool,
     /// The terminal, if it has one.
-    lent: Option<Lent>,
+    lent: Option<LentTerminal>,
     /// Why it was stopped, if it was.
     stopped: Option<Stop>,
 }
 
-type Outcome = Result<Done, SessionError>;
+type Outcome = Result<FinishedJob, SessionError>;
 
 impl Owner {
     pub(crate) fn new(
@@ -163,7 +163,7 @@ impl Owner {
     async fn perform(
         &mut self,
         mut request: Request,
-        until: &Until,
+        until: &CellLimits,
         done: &mut oneshot::Sender<Outcome>,
     ) -> Outcome {
         if let Some(mut loss) = self.loss.take() {
@@ -179,9 +179,9 @@ impl Owner {
             started = self.started() => started?,
         }
         let terminal = request.terminal.take();
-        let lent = terminal.and_then(|it| Lent::new(it, self.interpreter.as_ref()));
+        let lent = terminal.and_then(|it| LentTerminal::new(it, self.interpreter.as_ref()));
         let body = self.encoded(&request, lent.as_ref())?;
-        let at = Underway {
+        let at = PendingRequest {
             id: self.requests,
             owns_output: request.owns_output,
             capture: self.capture(request),
@@ -228,7 +228,11 @@ impl Owner {
         Ok(())
     }
 
-    fn encoded(&mut self, request: &Request, lent: Option<&Lent>) -> Result<Vec<u8>, SessionError> {
+    fn encoded(
+        &mut self,
+        request: &Request,
+        lent: Option<&LentTerminal>,
+    ) -> Result<Vec<u8>, SessionError> {
         self.requests += 1;
         let mut body = json!({
             "id": self.requests,
@@ -269,8 +273,8 @@ impl Owner {
     async fn follow(
         &mut self,
         body: &[u8],
-        mut at: Underway,
-        until: &Until,
+        mut at: PendingRequest,
+        until: &CellLimits,
         done: &mut oneshot::Sender<Outcome>,
     ) -> Outcome {
         let mut over = pin!(sleep(until.timeout.unwrap_or(Duration::MAX)));
@@ -329,7 +333,7 @@ impl Owner {
     }
 
     /// Output that a cell left behind, and that may be written to the terminal if it belongs to no other cell.
-    fn written(&mut self, at: &mut Underway, bytes: Vec<u8>) {
+    fn written(&mut self, at: &mut PendingRequest, bytes: Vec<u8>) {
         let others = match &mut at.lent {
             Some(lent) => lent.written(&bytes, &mut at.capture),
             None => bytes,
@@ -351,8 +355,8 @@ impl Owner {
         }
     }
 
-    async fn finished(&mut self, frame: Value, mut at: Underway) -> Outcome {
-        let mut typed = Typed::default();
+    async fn finished(&mut self, frame: Value, mut at: PendingRequest) -> Outcome {
+        let mut typed = TypedInput::default();
         let mut late = Vec::new();
         if let Some(interpreter) = &mut self.interpreter {
             if let Some(lent) = at.lent.take() {
@@ -364,7 +368,7 @@ impl Owner {
         self.take_late(OutputStream::Stdout, &late);
         let reply: Reply = serde_json::from_value(frame)
             .map_err(|err| SessionError::Internal(format!("the reply is malformed: {err}")))?;
-        Ok(Done {
+        Ok(FinishedJob {
             reply,
             texts: at.capture.into_texts(),
             typed,
@@ -414,7 +418,7 @@ async fn next(interpreter: &mut Option<Interpreter>) -> Event {
 }
 
 async fn told_to_stop(
-    until: &Until,
+    until: &CellLimits,
     done: &mut oneshot::Sender<Outcome>,
     over: impl Future<Output = ()>,
 ) -> Stop {

@@ -1,7 +1,7 @@
 //! Restores the variables of an earlier interpreter by running its cells again, and lists what that did
 //! not restore.
 
-use crate::cell::{CellEnd, LiveOutput, Until};
+use crate::cell::{CellEnd, CellLimits, LiveOutput};
 use crate::error::{SessionError, Stop};
 use crate::session::Session;
 use rondo_core::ports::{CellEnding, CodeChange};
@@ -64,12 +64,12 @@ pub struct NotRestored {
     /// Number of the cell.
     pub number: u32,
     /// Reason for which it was not restored.
-    pub why: Why,
+    pub why: RestoreFailure,
 }
 
 /// Why a cell was not restored. It ran again, unless the variant says otherwise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Why {
+pub enum RestoreFailure {
     /// Its start is recorded and its end is not: it was not run again.
     #[error("not run: its end is not recorded, so what it did is unknown")]
     EndNotRecorded,
@@ -124,7 +124,7 @@ pub enum Why {
     Lost(String),
 }
 
-impl Why {
+impl RestoreFailure {
     /// Returns whether [`RestoreOptions::force`] runs the cell all the same.
     #[must_use]
     pub fn can_be_forced(&self) -> bool {
@@ -160,7 +160,7 @@ impl Session {
                 Run::Not(why) => Some(why),
                 Run::Again if done.is_lost || options.stop.is_cancelled() => {
                     done.is_stopped = true;
-                    Some(Why::NotReached)
+                    Some(RestoreFailure::NotReached)
                 }
                 Run::Again => self.again(cell, options, &mut done).await,
             };
@@ -176,11 +176,11 @@ impl Session {
         cell: &RecordedCell,
         options: &RestoreOptions,
         done: &mut Restoration,
-    ) -> Option<Why> {
-        let until = Until {
+    ) -> Option<RestoreFailure> {
+        let until = CellLimits {
             timeout: cell.timeout,
             cancel: options.cancel.clone(),
-            ..Until::default()
+            ..CellLimits::default()
         };
         let running = self.run_cell(cell.code.trim_start(), LiveOutput::discard(), until);
         let mut running = std::pin::pin!(running);
@@ -201,9 +201,9 @@ impl Session {
             Err(SessionError::Lost(loss)) => {
                 done.repeated.push(cell.number);
                 done.is_lost = true;
-                Some(Why::Lost(loss.how))
+                Some(RestoreFailure::Lost(loss.how))
             }
-            Err(error) => Some(Why::NotRun(error.to_string())),
+            Err(error) => Some(RestoreFailure::NotRun(error.to_string())),
         }
     }
 }
@@ -211,19 +211,19 @@ impl Session {
 enum Run {
     /// It did not run then.
     Never,
-    Not(Why),
+    Not(RestoreFailure),
     Again,
 }
 
 fn not_to_run(cell: &RecordedCell, options: &RestoreOptions) -> Run {
     let why = match (&cell.changed, &cell.ending) {
         (_, Some(CellEnding::NotRun { .. })) => return Run::Never,
-        (Some(CodeChange::Cut), _) => return Run::Not(Why::Cut),
-        (Some(CodeChange::Redacted), _) => return Run::Not(Why::Redacted),
-        (None, None) => Why::EndNotRecorded,
-        (None, Some(CellEnding::Interrupted)) => Why::StoppedThen,
-        (None, Some(CellEnding::Lost { .. })) => Why::LostThen,
-        (None, Some(_)) if cell.has_read_input => Why::ReadInput,
+        (Some(CodeChange::Cut), _) => return Run::Not(RestoreFailure::Cut),
+        (Some(CodeChange::Redacted), _) => return Run::Not(RestoreFailure::Redacted),
+        (None, None) => RestoreFailure::EndNotRecorded,
+        (None, Some(CellEnding::Interrupted)) => RestoreFailure::StoppedThen,
+        (None, Some(CellEnding::Lost { .. })) => RestoreFailure::LostThen,
+        (None, Some(_)) if cell.has_read_input => RestoreFailure::ReadInput,
         (None, Some(CellEnding::Returned { .. } | CellEnding::Raised { .. })) => return Run::Again,
     };
     match options.force {
@@ -233,9 +233,13 @@ fn not_to_run(cell: &RecordedCell, options: &RestoreOptions) -> Run {
 }
 
 /// Compares how a cell ended now and at first; `None` if it was restored.
-fn compared(cell: &RecordedCell, end: &CellEnd, options: &RestoreOptions) -> Option<Why> {
+fn compared(
+    cell: &RecordedCell,
+    end: &CellEnd,
+    options: &RestoreOptions,
+) -> Option<RestoreFailure> {
     if let Some(stop) = end.stopped {
-        return Some(Why::Stopped(stop));
+        return Some(RestoreFailure::Stopped(stop));
     }
     if options.stop.is_cancelled()
         && end
@@ -243,7 +247,7 @@ fn compared(cell: &RecordedCell, end: &CellEnd, options: &RestoreOptions) -> Opt
             .as_ref()
             .is_some_and(crate::Exception::is_interrupt)
     {
-        return Some(Why::Stopped(Stop::Cancelled));
+        return Some(RestoreFailure::Stopped(Stop::Cancelled));
     }
     let seen = |text: String| options.secrets.text(text);
     let raised = |it: &crate::Exception| seen(exception(&it.exc_type, &it.message));
@@ -253,9 +257,9 @@ fn compared(cell: &RecordedCell, end: &CellEnd, options: &RestoreOptions) -> Opt
         (Some(CellEnding::Raised { exc_type, message }), now) => {
             let then = exception(exc_type, message);
             Some(match now {
-                Some(now) if is_same(&now, &then) => Why::RaisedAgain(then),
-                Some(now) => Why::Raises { then, now },
-                None => Why::RaisedThen(then),
+                Some(now) if is_same(&now, &then) => RestoreFailure::RaisedAgain(then),
+                Some(now) => RestoreFailure::Raises { then, now },
+                None => RestoreFailure::RaisedThen(then),
             })
         }
         (ending, Some(now)) => {
@@ -264,12 +268,12 @@ fn compared(cell: &RecordedCell, end: &CellEnd, options: &RestoreOptions) -> Opt
                 _ => "its end is not known",
             };
             let then = then.to_owned();
-            Some(Why::Raises { then, now })
+            Some(RestoreFailure::Raises { then, now })
         }
         (Some(CellEnding::Returned { value_repr }), None) => {
             let shown = |value: &Option<String>| value.clone().unwrap_or_else(|| "None".to_owned());
             let (then, now) = (shown(value_repr), shown(&value));
-            (!is_same(&then, &now)).then_some(Why::Differs { then, now })
+            (!is_same(&then, &now)).then_some(RestoreFailure::Differs { then, now })
         }
         (_, None) => None,
     }

@@ -1,9 +1,9 @@
 //! A live Python session, started when it is first needed.
 
-use crate::capability::{Capability, Looks};
-use crate::cell::{CellEnd, Completeness, Exception, LiveOutput, Until};
+use crate::capability::{Capability, ReadOnlyNames};
+use crate::cell::{CellEnd, CellLimits, Completeness, Exception, LiveOutput};
 use crate::error::SessionError;
-use crate::job::{Done, Job, Reply, Request};
+use crate::job::{FinishedJob, Job, Reply, Request};
 use crate::outcome;
 use crate::owner::{Listener, Owner};
 use crate::settings::{LiveSettings, Settings};
@@ -87,19 +87,24 @@ impl Session {
         &self,
         capability: Capability,
         arguments: &Value,
-        until: Until,
+        until: CellLimits,
     ) -> ToolOutcome {
         let live = LiveOutput::discard();
-        self.call_with((capability, Looks::Anything), arguments, until, live)
-            .await
+        self.call_with(
+            (capability, ReadOnlyNames::Anything),
+            arguments,
+            until,
+            live,
+        )
+        .await
     }
 
     /// Calls a function that may look at no more than it says.
     pub(crate) async fn call_with(
         &self,
-        (capability, looks): (Capability, Looks),
+        (capability, looks): (Capability, ReadOnlyNames),
         arguments: &Value,
-        until: Until,
+        until: CellLimits,
         live: LiveOutput,
     ) -> ToolOutcome {
         let arguments = match capability.arguments(arguments, looks) {
@@ -127,7 +132,7 @@ impl Session {
         &self,
         code: &str,
         live: LiveOutput,
-        until: Until,
+        until: CellLimits,
     ) -> Result<CellEnd, SessionError> {
         self.run_cell_with(code, live, until, None).await
     }
@@ -142,7 +147,7 @@ impl Session {
         &self,
         code: &str,
         live: LiveOutput,
-        until: Until,
+        until: CellLimits,
         terminal: CellTerminal,
     ) -> Result<CellEnd, SessionError> {
         self.run_cell_with(code, live, until, Some(terminal)).await
@@ -152,7 +157,7 @@ impl Session {
         &self,
         code: &str,
         live: LiveOutput,
-        until: Until,
+        until: CellLimits,
         terminal: Option<CellTerminal>,
     ) -> Result<CellEnd, SessionError> {
         let at_terminal = terminal.is_some();
@@ -286,14 +291,14 @@ impl Session {
             owns_output: false,
             terminal: None,
         };
-        let until = Until {
+        let until = CellLimits {
             timeout: Some(PROMPT_TIMEOUT),
-            ..Until::default()
+            ..CellLimits::default()
         };
         read(self.ask(request, until).await?.reply)
     }
 
-    async fn ask(&self, request: Request, until: Until) -> Result<Done, SessionError> {
+    async fn ask(&self, request: Request, until: CellLimits) -> Result<FinishedJob, SessionError> {
         let (done, answer) = oneshot::channel();
         let job = Job {
             request,

@@ -121,14 +121,14 @@ impl Pty {
 }
 
 /// Search for the end of a cell's output: the interpreter writes the mark behind it.
-pub(crate) struct Mark {
+pub(crate) struct EndMark {
     pub(crate) text: String,
     /// Possible beginning of it.
     held: Vec<u8>,
     pub(crate) is_found: bool,
 }
 
-impl Mark {
+impl EndMark {
     /// Makes one that no output has by chance; a terminal that gets it shows nothing.
     pub(crate) fn new() -> Self {
         let chance = RandomState::new().hash_one(());
@@ -175,10 +175,10 @@ mod tests {
 
     #[test]
     fn the_mark_is_found_wherever_the_output_is_cut_and_nothing_else_is_held_back() {
-        let mark = Mark::new().text;
+        let mark = EndMark::new().text;
         let whole = format!("\x1b[1mone\x1b_rondo {mark}after\x1b_");
         for cut in 0..whole.len() {
-            let mut looked = Mark {
+            let mut looked = EndMark {
                 text: mark.clone(),
                 held: Vec::new(),
                 is_found: false,
@@ -195,7 +195,7 @@ mod tests {
             );
             assert!(looked.is_found);
         }
-        let mut looked = Mark::new();
+        let mut looked = EndMark::new();
         assert_eq!(looked.take(b"one\x1b").0, b"one");
         assert_eq!(looked.into_held(), b"\x1b");
     }

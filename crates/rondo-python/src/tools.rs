@@ -1,7 +1,7 @@
 //! The functions of a session as tools of an agent.
 
-use crate::capability::{Capability, Looks};
-use crate::cell::{LiveOutput, Until};
+use crate::capability::{Capability, ReadOnlyNames};
+use crate::cell::{CellLimits, LiveOutput};
 use crate::session::Session;
 use async_trait::async_trait;
 use rondo_core::ports::{Tool, ToolInvocation};
@@ -13,7 +13,7 @@ use std::sync::Arc;
 /// Those that only look are shared and need no approval; `eval_expr` and `run_code` may do
 /// anything, and say so.
 #[must_use]
-pub fn tools(session: &Arc<Session>, looks: Looks) -> Vec<Arc<dyn Tool>> {
+pub fn tools(session: &Arc<Session>, looks: ReadOnlyNames) -> Vec<Arc<dyn Tool>> {
     let tool = |capability| {
         let session = Arc::clone(session);
         Arc::new(PythonTool {
@@ -28,7 +28,7 @@ pub fn tools(session: &Arc<Session>, looks: Looks) -> Vec<Arc<dyn Tool>> {
 struct PythonTool {
     session: Arc<Session>,
     capability: Capability,
-    looks: Looks,
+    looks: ReadOnlyNames,
 }
 
 #[async_trait]
@@ -41,9 +41,9 @@ impl Tool for PythonTool {
     /// notice.
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
         // The driver fires the token when the call's time is over.
-        let until = Until {
+        let until = CellLimits {
             cancel: invocation.cancel,
-            ..Until::default()
+            ..CellLimits::default()
         };
         let output = invocation.output;
         let live = LiveOutput::new(move |_, text| output.push(text));

@@ -10,7 +10,7 @@ const MARK: &str = "[redacted]";
 
 /// A line without the keys in it.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Masked {
+pub struct MaskedLine {
     /// The line.
     pub line: String,
     /// The keys.
@@ -18,8 +18,8 @@ pub struct Masked {
 }
 
 /// Takes the keys out of a line of the shell. A value that is not a key by itself, as in `X_TOKEN=$(pass x)`, stays.
-pub fn mask(line: &str, names: &KeyNames) -> Masked {
-    let mut masked = Masked {
+pub fn mask(line: &str, names: &KeyNames) -> MaskedLine {
+    let mut masked = MaskedLine {
         line: String::with_capacity(line.len()),
         keys: Vec::new(),
     };

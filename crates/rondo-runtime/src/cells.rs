@@ -42,7 +42,7 @@ const WHOLE_SCREEN: &str = "[it used the full screen; its drawing is left out]";
 
 /// Records of code that ran in the current interpreter.
 #[derive(Debug, Default)]
-pub struct Presence {
+pub struct InterpreterRecords {
     /// Which interpreter that is, from 1.
     interpreter: u64,
     /// First and last places of each session, in the order in which they were added. A range that follows
@@ -52,7 +52,7 @@ pub struct Presence {
     repeated: HashSet<(SessionId, Seq)>,
 }
 
-impl Presence {
+impl InterpreterRecords {
     /// Notes how many interpreters were started, and returns whether one was lost since the last time.
     pub fn sync(&mut self, started: u64) -> bool {
         if self.interpreter == started {

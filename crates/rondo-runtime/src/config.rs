@@ -58,20 +58,20 @@ impl Layer {
 }
 
 /// Settings that an untrusted folder may set, and its other ones.
-type Sorted = (Layer, Vec<(String, toml::Value)>);
+type SortedSettings = (Layer, Vec<(String, toml::Value)>);
 
 /// Reads the configuration file of an untrusted folder: what narrows, and what is ignored.
 ///
 /// # Errors
 /// As [`Layer::from_file`].
-pub(crate) fn untrusted_layer(path: &Path, files: &KnownFiles) -> Result<Sorted> {
+pub(crate) fn untrusted_layer(path: &Path, files: &KnownFiles) -> Result<SortedSettings> {
     let Some(text) = read_bounded(path, files)? else {
-        return Ok(Sorted::default());
+        return Ok(SortedSettings::default());
     };
     sorted(&text).map_err(|err| unparsed(path, &text, &err))
 }
 
-fn sorted(text: &str) -> Result<Sorted, toml::de::Error> {
+fn sorted(text: &str) -> Result<SortedSettings, toml::de::Error> {
     // An ignored setting must be valid all the same.
     toml::from_str::<Layer>(text)?;
     let table: toml::Table = toml::from_str(text)?;

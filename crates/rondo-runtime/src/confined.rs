@@ -10,8 +10,8 @@ pub use rondo_exec::sandbox_note;
 use rondo_policy::rules::{Hosts, Rules};
 use rondo_policy::{Confined, ReadOnlySandbox};
 use rondo_sandbox::{
-    Enforcement, NetworkAccess, PROTECTED, Root, SandboxMode, SandboxSpec, Support, can_be_hidden,
-    kept_of_user, readable_roots_by, support,
+    Enforcement, NetworkAccess, PROTECTED, Root, SandboxMode, SandboxSpec, SandboxSupport,
+    can_be_hidden, kept_of_user, readable_roots_by, support,
 };
 #[cfg(all(feature = "web", target_os = "linux"))]
 use rondo_web::proxy::HostProxy;
@@ -59,18 +59,18 @@ pub(crate) fn secrets_of_toolchains(settings: &Settings) -> Vec<PathBuf> {
 /// Why commands cannot be confined.
 pub fn enforced() -> std::result::Result<String, String> {
     match support() {
-        Support::Full => {
+        SandboxSupport::Full => {
             Ok("`--sandbox` confines commands here, and read-only commands run in it".to_owned())
         }
-        Support::Partial { reason } => Ok(format!("in part: {PARTIAL} ({reason})")),
-        Support::Nothing { reason } => Err(reason.clone()),
+        SandboxSupport::Partial { reason } => Ok(format!("in part: {PARTIAL} ({reason})")),
+        SandboxSupport::Nothing { reason } => Err(reason.clone()),
     }
 }
 
 /// Returns whether this system enforces everything that is promised.
 #[must_use]
 pub fn is_full() -> bool {
-    *support() == Support::Full
+    *support() == SandboxSupport::Full
 }
 
 /// Returns how far commands are confined; none if they are not. What is allowed since it stays inside the sandbox

@@ -5,7 +5,7 @@ use crate::error::{Result, SetupError};
 use crate::notices::Notices;
 use crate::settings::Settings;
 use crate::target::ModelTarget;
-use crate::weights::{FetchOptions, Store, Wanted, fetch};
+use crate::weights::{FetchOptions, Store, WeightsSource, fetch};
 use rondo_core::Model;
 use rondo_core::ports::Embedder;
 use rondo_types::units::size;
@@ -48,14 +48,14 @@ pub async fn prepare(
 }
 
 /// Tells the user once that the default model is used, how large it is, and how to choose another.
-fn tell_once(wanted: &Wanted, settings: &Settings, notices: &dyn Notices) {
+fn tell_once(wanted: &WeightsSource, settings: &Settings, notices: &dyn Notices) {
     let told = settings.paths.state.join(TOLD_FILE);
     if told.exists() {
         return;
     }
     let bytes = match wanted {
-        Wanted::Known(model) => format!(" ({})", size(model.bytes)),
-        Wanted::File(_) | Wanted::Hub { .. } => String::new(),
+        WeightsSource::Known(model) => format!(" ({})", size(model.bytes)),
+        WeightsSource::File(_) | WeightsSource::Hub { .. } => String::new(),
     };
     notices.note(&format!(
         "no model or API key configured; using the built-in `local/{}`{bytes}, which runs on this \
@@ -113,7 +113,7 @@ fn no_engine(target: &ModelTarget) -> SetupError {
 #[cfg(feature = "local")]
 pub(crate) fn embedder(
     target: &ModelTarget,
-    wanted: &Wanted,
+    wanted: &WeightsSource,
     settings: &Settings,
 ) -> Result<Arc<dyn Embedder>> {
     let (wanted, store) = (wanted.clone(), Store::of(settings));
@@ -123,10 +123,10 @@ pub(crate) fn embedder(
 }
 
 #[cfg(feature = "local")]
-fn missing(wanted: &Wanted) -> ModelError {
+fn missing(wanted: &WeightsSource) -> ModelError {
     let message = match wanted {
-        Wanted::File(path) => format!("there is no file `{}`", path.display()),
-        Wanted::Known(_) | Wanted::Hub { .. } => format!(
+        WeightsSource::File(path) => format!("there is no file `{}`", path.display()),
+        WeightsSource::Known(_) | WeightsSource::Hub { .. } => format!(
             "its weights are not downloaded; `rondo models pull {}` fetches them",
             wanted.name()
         ),
@@ -138,7 +138,7 @@ fn missing(wanted: &Wanted) -> ModelError {
 #[cfg(not(feature = "local"))]
 pub(crate) fn embedder(
     target: &ModelTarget,
-    _wanted: &Wanted,
+    _wanted: &WeightsSource,
     _settings: &Settings,
 ) -> Result<Arc<dyn Embedder>> {
     Err(no_engine(target))
@@ -151,7 +151,7 @@ pub(crate) fn embedder(
 /// As [`model`], and when the weights are missing.
 pub fn fallback(
     target: &ModelTarget,
-    wanted: &Wanted,
+    wanted: &WeightsSource,
     settings: &Settings,
 ) -> Result<Arc<dyn Model>> {
     let name = wanted.name();

@@ -75,7 +75,7 @@ fn fallback(
         info: model.info(),
         server: model.server(),
         base_url: model.base_url(),
-        late: Arc::new(Late {
+        late: Arc::new(LateModelParts {
             target: target.clone(),
             profile: Arc::clone(profile),
             settings: settings.clone(),
@@ -90,10 +90,10 @@ struct LateModel {
     info: ModelInfo,
     server: Option<ServerAddress>,
     base_url: Option<String>,
-    late: Arc<Late>,
+    late: Arc<LateModelParts>,
 }
 
-struct Late {
+struct LateModelParts {
     target: ModelTarget,
     profile: Arc<Profile>,
     settings: Settings,
@@ -121,7 +121,7 @@ impl Model for LateModel {
     }
 }
 
-impl Late {
+impl LateModelParts {
     async fn model(&self) -> Result<&HttpModel, ModelError> {
         let built = self.model.get_or_try_init(|| async {
             let key = self.target.key(&self.settings).await?;

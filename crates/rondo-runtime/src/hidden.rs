@@ -6,7 +6,7 @@ use crate::settings::Settings;
 use rondo_exec::ExecTool;
 use rondo_policy::rules::{AnyOf, Decision, RuleDirs, RuleError, RuleSpec, Rules};
 use rondo_sandbox::can_be_hidden;
-use rondo_tools::{DeniedFiles, FoundHidden, IGNORE_FILE, READING_TOOL_NAMES, Workspace};
+use rondo_tools::{DeniedFiles, HiddenPaths, IGNORE_FILE, READING_TOOL_NAMES, Workspace};
 use rondo_types::Profile;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -62,7 +62,7 @@ pub(crate) struct HiddenFromCommands {
 
 /// Looks for what is hidden in the directories of a workspace, and takes what rules deny elsewhere.
 fn from_commands(workspace: &Workspace, rules: &Rules) -> HiddenFromCommands {
-    let FoundHidden {
+    let HiddenPaths {
         ignored,
         denied,
         closed,

@@ -23,14 +23,14 @@ const NOTHING_FOUND: &str = "(no output: nothing was found)";
 ///
 /// The gate is asked about each file of which lines or words would be shown, as about a call of `read_file`; what
 /// it does not allow at once is not shown.
-pub(crate) struct LookFirst {
+pub(crate) struct FirstLook {
     workspace: Arc<Workspace>,
     gate: Arc<dyn Gate>,
     secrets: Secrets,
     reading: Arc<ToolSpec>,
 }
 
-impl LookFirst {
+impl FirstLook {
     /// Looks at a workspace, as far as a gate allows.
     pub(crate) fn new(workspace: &Arc<Workspace>, gate: &Arc<dyn Gate>, secrets: &Secrets) -> Self {
         Self {
@@ -103,7 +103,7 @@ fn question(messages: &[Arc<Message>]) -> Option<String> {
 }
 
 #[async_trait]
-impl Interceptor for LookFirst {
+impl Interceptor for FirstLook {
     fn name(&self) -> &'static str {
         "look_first"
     }

@@ -9,7 +9,7 @@ use crate::sessions;
 use crate::settings::Settings;
 use crate::target::ModelTarget;
 use crate::transport;
-use crate::weights::{Store, Wanted, catalogue};
+use crate::weights::{Store, WeightsSource, catalogue};
 use async_trait::async_trait;
 use rondo_context::{MemoryFile, MemorySource};
 use rondo_core::Tool;
@@ -272,9 +272,9 @@ fn weights_here(settings: &Settings) -> Result<Option<ModelTarget>> {
         return Ok(None);
     }
     let known = catalogue()?.into_iter();
-    let known = known.map(|model| Wanted::Known(Box::new(model)));
+    let known = known.map(|model| WeightsSource::Known(Box::new(model)));
     let store = Store::of(settings);
-    let mut all = Wanted::default(settings)?.into_iter().chain(known);
+    let mut all = WeightsSource::default(settings)?.into_iter().chain(known);
     let Some(wanted) = all.find(|it| store.find(it).is_some()) else {
         return Ok(None);
     };

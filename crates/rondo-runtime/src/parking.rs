@@ -2,7 +2,7 @@
 
 use crate::env::Env;
 use crate::error::{Result, SetupError, SetupErrorKind};
-use crate::service::{LOOK_EVERY, News};
+use crate::service::{ChangeNotice, LOOK_EVERY};
 use crate::sessions;
 use crate::settings::Settings;
 use crate::values::ApprovalMode;
@@ -168,7 +168,7 @@ pub(crate) async fn submitted(
     question: &Question,
 ) -> (Answer, Mail) {
     let mut changed = store.changed();
-    let mut news = News::of(store);
+    let mut news = ChangeNotice::of(store);
     let mut is_news = false;
     loop {
         // An answer that cannot be read now is read the next time.
@@ -267,7 +267,7 @@ fn expired(question: &Question) -> Answer {
 }
 
 /// A session whose turn waits for answers.
-pub struct Parked {
+pub struct ParkedSession {
     /// The session.
     pub session: SessionId,
     /// Questions that were neither answered nor have expired, in the order in which they were
@@ -279,7 +279,7 @@ pub struct Parked {
     history: History,
 }
 
-impl Parked {
+impl ParkedSession {
     /// Finds a session by its id, a prefix of it, or `latest`, and what it waits for.
     ///
     /// # Errors

@@ -5,7 +5,7 @@ use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::settings::{DEFAULT_PROFILE, Settings, Source};
 use crate::table::Layer;
-use rondo_core::profile::{self, Resolved};
+use rondo_core::profile::{self, ResolvedProfile};
 use rondo_types::{Effort, NanoUsd, Profile};
 use serde_json::Map;
 use std::collections::BTreeSet;
@@ -19,7 +19,7 @@ const EXTENDS: &str = "extends";
 ///
 /// # Errors
 /// When no profile has that name, or a layer sets an unknown key of a profile.
-pub fn resolve(settings: &Settings, name: &str) -> Result<Resolved> {
+pub fn resolve(settings: &Settings, name: &str) -> Result<ResolvedProfile> {
     let sources: Vec<&Source> = settings.sources.iter().collect();
     let mut resolved = resolve_from(&sources, name)?;
     let own: Vec<&Source> = sources.into_iter().filter(|it| !it.is_of_project).collect();
@@ -62,7 +62,7 @@ pub(crate) fn refuse_too(profile: &mut Profile, other: Profile) {
     add(&mut profile.forbidden_programs, other.forbidden_programs);
 }
 
-fn resolve_from(sources: &[&Source], name: &str) -> Result<Resolved> {
+fn resolve_from(sources: &[&Source], name: &str) -> Result<ResolvedProfile> {
     let base = base_of(sources, name)?;
     let mut layers = Vec::new();
     for source in sources {

@@ -7,7 +7,7 @@ use crate::spec::TurnSpec;
 use rondo_core::Tool;
 use rondo_exec::SupervisorCommand;
 use rondo_policy::CommandEnvironment;
-use rondo_python::{Capability, Looks, Session};
+use rondo_python::{Capability, ReadOnlyNames, Session};
 use rondo_sandbox::SandboxSpec;
 use rondo_types::Profile;
 use std::borrow::Cow;
@@ -132,10 +132,10 @@ pub fn session_settings(
 
 /// Returns the expressions that the looking functions may evaluate: those that could be evaluated without asking
 /// anyway.
-pub fn looks(profile: &Profile, settings: &Settings) -> Looks {
+pub fn looks(profile: &Profile, settings: &Settings) -> ReadOnlyNames {
     match evaluates_freely(profile, settings) {
-        true => Looks::Anything,
-        false => Looks::WithoutCalls,
+        true => ReadOnlyNames::Anything,
+        false => ReadOnlyNames::WithoutCalls,
     }
 }
 

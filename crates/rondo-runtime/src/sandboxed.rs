@@ -120,9 +120,9 @@ type Prepare = dyn Fn() -> Result<SandboxSpec> + Send + Sync;
 
 /// Offer in questions about commands of a folder: to run them in the sandbox from now on. Clones share the choice.
 #[derive(Clone)]
-pub struct SandboxOffer(Arc<Offered>);
+pub struct SandboxOffer(Arc<FolderOffer>);
 
-struct Offered {
+struct FolderOffer {
     folder: String,
     paths: Paths,
     prepare: Box<Prepare>,
@@ -138,7 +138,7 @@ impl SandboxOffer {
         paths: &Paths,
         prepare: impl Fn() -> Result<SandboxSpec> + Send + Sync + 'static,
     ) -> Self {
-        Self(Arc::new(Offered {
+        Self(Arc::new(FolderOffer {
             folder,
             paths: paths.clone(),
             prepare: Box::new(prepare),

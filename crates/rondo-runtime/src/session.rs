@@ -7,7 +7,7 @@ use crate::ids;
 use crate::parking::{self, has_expired};
 use crate::runtime::Runtime;
 use crate::sandboxed::SandboxOffer;
-use crate::sessions::{self, Conversation, LastAsked};
+use crate::sessions::{self, Conversation, LatestModels};
 use crate::settings::Settings;
 use crate::spec::{ConnectedModel, TurnSpec, go_on_with};
 use crate::trust_question::AskingSession;
@@ -226,7 +226,7 @@ impl Session {
         let (Some(store), Some(info)) = (&self.store, &self.found) else {
             return Ok(());
         };
-        match LastAsked::last(store, info)? {
+        match LatestModels::last(store, info)? {
             Some(last) => go_on_with(&last, &mut self.settings, self.runtime.notices()),
             None => Ok(()),
         }
@@ -411,7 +411,7 @@ impl Session {
     /// When that model is not known here or cannot do what the profile needs, or the records cannot be read.
     pub(crate) fn spec_as_before(&mut self) -> Result<TurnSpec> {
         let info = self.info()?;
-        let last = LastAsked::last(self.store()?, &info)?;
+        let last = LatestModels::last(self.store()?, &info)?;
         let mut settings = self.settings.clone();
         let notices = self.runtime.notices();
         if let Some(last) = last {

@@ -6,7 +6,7 @@ use crate::error::{Result, SetupError};
 use crate::notices::Notices;
 use crate::providers::name_of_today;
 use crate::request_limits::RequestLimits;
-use crate::sessions::{CutOff, LastAsked};
+use crate::sessions::{CutOff, LatestModels};
 use crate::settings::Settings;
 use crate::target::ModelTarget;
 use crate::{embedded, fallbacks, profiles, tools, transport};
@@ -198,7 +198,11 @@ pub(crate) fn permitted_now(
 ///
 /// # Errors
 /// When this configuration does not know that model's provider.
-pub fn go_on_with(asked: &LastAsked, settings: &mut Settings, notices: &dyn Notices) -> Result<()> {
+pub fn go_on_with(
+    asked: &LatestModels,
+    settings: &mut Settings,
+    notices: &dyn Notices,
+) -> Result<()> {
     let Some(model) = asked.models.first().filter(|_| !settings.names_model()) else {
         return Ok(());
     };
@@ -242,7 +246,7 @@ pub fn is_same_model(one: &str, other: &str) -> bool {
 
 /// Returns a note if the next turn would go to another model than the latest one, or to the same model at
 /// another address.
-pub fn other_answers(asked: &LastAsked, settings: &Settings) -> Option<String> {
+pub fn other_answers(asked: &LatestModels, settings: &Settings) -> Option<String> {
     let model = asked.models.first()?;
     let recorded = asked.addresses.first().map_or("", String::as_str);
     let target = ModelTarget::make(settings).ok()?;

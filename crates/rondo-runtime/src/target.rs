@@ -8,7 +8,7 @@ use crate::error::{Result, SetupError};
 use crate::models::{self, ModelFacts};
 use crate::providers::{LOCAL, LOCALHOST, OneOrMany, Provider, Providers, name_of_today};
 use crate::settings::Settings;
-use crate::weights::{Store, Wanted};
+use crate::weights::{Store, WeightsSource};
 use rondo_types::Profile;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::process::Stdio;
@@ -40,7 +40,7 @@ pub struct ModelTarget {
     /// The model's context, price and abilities, as far as known.
     pub facts: ModelFacts,
     /// The weights of a model that runs in this process, without HTTP.
-    pub weights: Option<Wanted>,
+    pub weights: Option<WeightsSource>,
 }
 
 impl ModelTarget {
@@ -118,10 +118,10 @@ impl ModelTarget {
         }
         let mut facts = models::facts(&settings.values.models, &name, &model)?;
         let weights = match explicit {
-            None if name == LOCAL => Wanted::parse(&model)?,
+            None if name == LOCAL => WeightsSource::parse(&model)?,
             _ => None,
         };
-        let context = weights.as_ref().and_then(Wanted::context_tokens);
+        let context = weights.as_ref().and_then(WeightsSource::context_tokens);
         facts.context_tokens = facts.context_tokens.or(context);
         Ok(Self {
             weights,
@@ -314,8 +314,8 @@ fn parse_model(
             return Ok(found);
         }
         let is_weights = matches!(
-            Wanted::parse(spec)?,
-            Some(Wanted::File(_) | Wanted::Hub { .. })
+            WeightsSource::parse(spec)?,
+            Some(WeightsSource::File(_) | WeightsSource::Hub { .. })
         );
         if is_weights && !spec.starts_with("local/") {
             return Ok((LOCAL.to_owned(), spec.to_owned()));
@@ -418,7 +418,7 @@ fn default_in_the_box(settings: &Settings) -> Result<Option<(String, String)>> {
     if !cfg!(feature = "local") {
         return Ok(None);
     }
-    let wanted = Wanted::default(settings)?;
+    let wanted = WeightsSource::default(settings)?;
     let may_fetch = settings.values.offline != Some(true);
     let usable = wanted.filter(|wanted| may_fetch || Store::of(settings).find(wanted).is_some());
     Ok(usable.map(|wanted| (LOCAL.to_owned(), wanted.name())))

@@ -425,7 +425,7 @@ fn confine_commands(
     {
         sandbox.proxy = Some(proxy.socket().to_owned());
         // It serves for as long as the tools are there.
-        exec.reached = Some(rondo_exec::Reached::new(move || proxy.reached()));
+        exec.reached = Some(rondo_exec::NetworkCounter::new(move || proxy.reached()));
     }
     if let Some(sandbox) = &mut exec.sandbox {
         // Those of the user are in the home directory, which is hidden otherwise.

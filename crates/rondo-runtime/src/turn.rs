@@ -8,17 +8,17 @@ use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::extensions::Extensions;
 use crate::fallbacks;
 use crate::ids::new_turn;
-use crate::look_first::LookFirst;
+use crate::look_first::FirstLook;
 use crate::mcp::HeldTools;
 use crate::memory::{self, SEARCH_MEMORY, WRITE_MEMORY};
 use crate::parking::{MailApprover, SessionApprover};
 use crate::review::{Review, ReviewGate, ReviewWarnings};
 use crate::runtime::Runtime;
 use crate::sandboxed::{SandboxApprover, SandboxGate, SandboxOffer};
-use crate::sessions::{Conversation, CutOff, Watched};
+use crate::sessions::{Conversation, CutOff, WatchedJournal};
 use crate::settings::Settings;
 use crate::spec::{ConnectedModel, TurnSpec};
-use crate::subagent::{self, Built, ParentTurn, Places, SubagentTool};
+use crate::subagent::{self, BuiltParts, ParentTurn, Places, SubagentTool};
 use crate::system_prompt;
 use crate::terminal::{ShowTerminal, TerminalContext};
 use crate::todo::TodoTool;
@@ -173,7 +173,7 @@ pub struct Turn {
     /// How far its commands are confined; `None` if they are not.
     sandbox: Option<SandboxMode>,
     /// The journal of its session.
-    journal: Arc<Watched>,
+    journal: Arc<WatchedJournal>,
 }
 
 /// The session that a turn is built for.
@@ -263,7 +263,7 @@ impl TurnBuilder {
     }
 
     /// Returns the built parts of the turn above this one.
-    fn above(&self) -> Option<&Built> {
+    fn above(&self) -> Option<&BuiltParts> {
         self.parent.as_ref()?.built.get()
     }
 
@@ -292,7 +292,7 @@ impl TurnBuilder {
         let gate: Arc<dyn Gate> = Arc::new(ReviewGate::new(gate, review.clone()));
         if let Some(parent) = parent {
             // It was made above, and nothing else fills it in.
-            let _ = parent.built.set(Built::of(&toolset, &gate));
+            let _ = parent.built.set(BuiltParts::of(&toolset, &gate));
         }
         let interceptors = &mut extensions.interceptors;
         interceptors.extend(self.look_first(settings, &toolset, &gate));
@@ -493,7 +493,7 @@ impl TurnBuilder {
         gate: &Arc<dyn Gate>,
     ) -> Option<Arc<dyn Interceptor>> {
         let is_wanted = self.spec.profile.look_first && !tools::forbids_all(settings);
-        is_wanted.then(|| Arc::new(LookFirst::new(&toolset.workspace, gate, &self.secrets)) as _)
+        is_wanted.then(|| Arc::new(FirstLook::new(&toolset.workspace, gate, &self.secrets)) as _)
     }
 
     /// Returns the interceptor that shows the model the context of the user's terminal, if the profile asks for it.
@@ -655,7 +655,7 @@ impl Turn {
 
     /// Returns the journal of its session, which remembers whether it failed.
     #[must_use]
-    pub fn journal(&self) -> &Arc<Watched> {
+    pub fn journal(&self) -> &Arc<WatchedJournal> {
         &self.journal
     }
 

@@ -31,11 +31,11 @@ const FOLDERS_MAX: usize = 256;
 
 /// The folders that a process has looked at.
 #[derive(Debug, Default)]
-pub(crate) struct CheckedFolders(Mutex<Vec<(Concern, Found)>>);
+pub(crate) struct CheckedFolders(Mutex<Vec<(FolderQuestion, FolderFindings)>>);
 
 /// Reason of a question, with its folders.
 #[derive(Debug, PartialEq, Eq)]
-enum Concern {
+enum FolderQuestion {
     /// Changes that cannot be checked.
     Changes(Vec<PathBuf>),
     /// Hidden files that may be left.
@@ -44,14 +44,14 @@ enum Concern {
 
 /// Findings in a folder, and the user's answer. Clones share both.
 #[derive(Debug, Clone, Default)]
-struct Found {
+struct FolderFindings {
     /// Looked for by the first command; others wait for it.
     question: Arc<OnceLock<Option<String>>>,
     is_accepted: Arc<OnceLock<()>>,
 }
 
 impl CheckedFolders {
-    fn of(&self, concern: Concern) -> Found {
+    fn of(&self, concern: FolderQuestion) -> FolderFindings {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((_, found)) = known.iter().find(|it| it.0 == concern) {
             return found.clone();
@@ -59,13 +59,13 @@ impl CheckedFolders {
         if known.len() >= FOLDERS_MAX {
             known.remove(0);
         }
-        let found = Found::default();
+        let found = FolderFindings::default();
         known.push((concern, found.clone()));
         found
     }
 }
 
-impl Found {
+impl FolderFindings {
     /// Returns the question to a person; `None` if they agreed before, or `look`, which is called the first
     /// time, finds nothing.
     fn question(&self, look: impl FnOnce() -> Option<String>) -> Option<String> {
@@ -128,17 +128,20 @@ impl CommandFolders {
     }
 
     /// Returns the folders that a sandbox is to check after commands, with that sandbox.
-    fn changed(&self) -> Option<(Found, &SandboxSpec)> {
+    fn changed(&self) -> Option<(FolderFindings, &SandboxSpec)> {
         let spec = self.sandbox_now()?;
         let roots = spec.writable.iter().map(|it| it.path().to_owned());
-        let concern = Concern::Changes(roots.collect());
+        let concern = FolderQuestion::Changes(roots.collect());
         Some((self.checked.of(concern), spec))
     }
 
     /// Returns the folders whose hidden files commands may read, if some may be left.
-    fn read(&self) -> Option<Found> {
+    fn read(&self) -> Option<FolderFindings> {
         let directories = self.half_hidden.as_deref()?;
-        Some(self.checked.of(Concern::Reading(directories.to_vec())))
+        Some(
+            self.checked
+                .of(FolderQuestion::Reading(directories.to_vec())),
+        )
     }
 }
 
@@ -177,7 +180,7 @@ impl UncheckedGate {
 }
 
 /// Returns the question about a call that may change unchecked files. Lists all directories the first time.
-async fn changes_question(found: &Found, sandbox: &SandboxSpec) -> Option<String> {
+async fn changes_question(found: &FolderFindings, sandbox: &SandboxSpec) -> Option<String> {
     let (looked, sandbox) = (found.clone(), sandbox.clone());
     let look = move || looked.question(|| listed(&rondo_sandbox::unchecked(&sandbox)));
     let looked = spawn_blocking(look).await;
@@ -227,7 +230,7 @@ impl Approver for UncheckedApprover {
         let changed = changed.filter(|_| is_for(AskReason::UncheckedFolder));
         let read = self.folders.read();
         let read = read.filter(|_| is_for(AskReason::UnhiddenFiles));
-        let founds: Vec<Found> = changed.into_iter().chain(read).collect();
+        let founds: Vec<FolderFindings> = changed.into_iter().chain(read).collect();
         if founds.is_empty() {
             return self.inner.ask(question).await;
         }

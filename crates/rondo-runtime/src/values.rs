@@ -9,7 +9,7 @@ use std::time::Duration;
 /// A value that is one of a few words.
 pub trait Word: Copy + 'static {
     /// All of them, in the order in which they are shown to people.
-    const ALL: &'static [Meaning<Self>];
+    const ALL: &'static [WordMeaning<Self>];
 
     /// Reads one.
     ///
@@ -29,7 +29,7 @@ pub trait Word: Copy + 'static {
 
 /// One word, and what it stands for.
 #[derive(Debug, Clone, Copy)]
-pub struct Meaning<T> {
+pub struct WordMeaning<T> {
     /// The word, as typed.
     pub word: &'static str,
     /// The value that it stands for.
@@ -54,8 +54,8 @@ macro_rules! words {
         }
 
         impl Word for $name {
-            const ALL: &'static [Meaning<Self>] = &[
-                $(Meaning { word: $word, value: Self::$variant, help: $help }),*
+            const ALL: &'static [WordMeaning<Self>] = &[
+                $(WordMeaning { word: $word, value: Self::$variant, help: $help }),*
             ];
         }
     )*};
@@ -184,18 +184,18 @@ words! {
 }
 
 impl Word for Effort {
-    const ALL: &'static [Meaning<Self>] = &[
-        Meaning {
+    const ALL: &'static [WordMeaning<Self>] = &[
+        WordMeaning {
             word: "low",
             value: Self::Low,
             help: "Least reasoning.",
         },
-        Meaning {
+        WordMeaning {
             word: "medium",
             value: Self::Medium,
             help: "Balanced.",
         },
-        Meaning {
+        WordMeaning {
             word: "high",
             value: Self::High,
             help: "Most reasoning.",

@@ -10,7 +10,7 @@ use std::path::Path;
 
 /// Protecting mounts, in the order in which they are made.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct Covered(pub(crate) Vec<(CString, Cover)>);
+pub struct MountCovers(pub(crate) Vec<(CString, Cover)>);
 
 /// How something is covered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +39,7 @@ impl Cover {
     }
 }
 
-impl Covered {
+impl MountCovers {
     pub(crate) fn new(protected: &Protected) -> io::Result<Self> {
         let mountable = protected.paths.iter();
         let mountable = mountable.filter(|path| protected.can_be_mounted(path));
@@ -93,15 +93,21 @@ mod tests {
 
     #[test]
     fn what_is_covered_is_read_as_it_was_written() {
-        let covered = Covered(vec![
+        let covered = MountCovers(vec![
             (c"/a/.git".to_owned(), Cover::Writable),
             (c"/a/\xff \n".to_owned(), Cover::ReadOnly),
             (c"/a/socket".to_owned(), Cover::Hidden),
         ]);
-        assert_eq!(Covered::from_bytes(&covered.to_bytes()).unwrap(), covered);
-        assert_eq!(Covered::from_bytes(b"").unwrap(), Covered::default());
+        assert_eq!(
+            MountCovers::from_bytes(&covered.to_bytes()).unwrap(),
+            covered
+        );
+        assert_eq!(
+            MountCovers::from_bytes(b"").unwrap(),
+            MountCovers::default()
+        );
         for strange in [&b"r/a"[..], b"x/a\0", b"\0", b"r/a\0w"] {
-            Covered::from_bytes(strange).unwrap_err();
+            MountCovers::from_bytes(strange).unwrap_err();
         }
     }
 }

@@ -30,10 +30,10 @@ use Values::{Address, Any, OneOf, Worktree};
 const SWITCH: Values = OneOf(&["true", "false", "yes", "no", "on", "off", "0", "1"]);
 
 /// A section and a name, with `*` for all names of a section.
-type Known = (&'static str, &'static str, Values);
+type KnownSetting = (&'static str, &'static str, Values);
 
 /// Settings of sections that have no part in quotes.
-const PLAIN: &[Known] = &[
+const PLAIN: &[KnownSetting] = &[
     ("advice", "*", Any),
     ("apply", "whitespace", Any),
     ("author", "email", Any),
@@ -200,7 +200,7 @@ const PLAIN: &[Known] = &[
 ];
 
 /// Settings of sections with a part in quotes, whatever that is.
-const QUALIFIED: &[Known] = &[
+const QUALIFIED: &[KnownSetting] = &[
     ("branch", "description", Any),
     ("branch", "gh-merge-base", Any),
     ("branch", "github-pr-owner-number", Any),
@@ -261,8 +261,9 @@ impl Setting {
             };
         }
         let known = if between.is_some() { QUALIFIED } else { PLAIN };
-        let fits =
-            |it: &&Known| it.0.as_bytes() == section && (it.1 == "*" || it.1.as_bytes() == name);
+        let fits = |it: &&KnownSetting| {
+            it.0.as_bytes() == section && (it.1 == "*" || it.1.as_bytes() == name)
+        };
         let Some((_, _, values)) = known.iter().find(fits) else {
             return Effect::Harmful;
         };

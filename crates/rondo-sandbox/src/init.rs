@@ -122,7 +122,7 @@ fn run_init(command: Pid, relay: UnixStream, lifeline: &OwnedFd) -> libc::c_int 
     let mut cut_off = 0;
     loop {
         match collect(command, &mut has_ended, &mut cut_off) {
-            Collected::Ended([kind, number], is_last) => {
+            CollectedProcesses::Ended([kind, number], is_last) => {
                 // The relay would lose the number that init tells by its exit code.
                 let is_relays = is_last && cut_off == 0;
                 let _ = relay.write_all(&[kind, number, u8::from(is_relays)]);
@@ -130,8 +130,8 @@ fn run_init(command: Pid, relay: UnixStream, lifeline: &OwnedFd) -> libc::c_int 
                     return exit_code_of(cut_off);
                 }
             }
-            Collected::All => return exit_code_of(cut_off),
-            Collected::Some => {}
+            CollectedProcesses::All => return exit_code_of(cut_off),
+            CollectedProcesses::Some => {}
         }
         let mut polled = [
             PollFd::new(&lifeline, PollFlags::empty()),
@@ -186,7 +186,7 @@ fn obey(order: [u8; 1], command: Pid) {
 }
 
 /// Child process that init collected.
-enum Collected {
+enum CollectedProcesses {
     /// The command ended in this way; whether no other process is left.
     Ended([u8; 2], bool),
     /// No process is left.
@@ -196,7 +196,7 @@ enum Collected {
 }
 
 /// Collects the processes that have ended.
-fn collect(command: Pid, has_ended: &mut bool, cut_off: &mut u32) -> Collected {
+fn collect(command: Pid, has_ended: &mut bool, cut_off: &mut u32) -> CollectedProcesses {
     let mut ended = None;
     loop {
         match rustix::process::wait(WaitOptions::NOHANG) {
@@ -210,8 +210,16 @@ fn collect(command: Pid, has_ended: &mut bool, cut_off: &mut u32) -> Collected {
                 *cut_off += u32::from(was_hung_up || *has_ended && status.signaled());
             }
             Err(Errno::INTR) => {}
-            Ok(None) => return ended.map_or(Collected::Some, |it| Collected::Ended(it, false)),
-            Err(_) => return ended.map_or(Collected::All, |it| Collected::Ended(it, true)),
+            Ok(None) => {
+                return ended.map_or(CollectedProcesses::Some, |it| {
+                    CollectedProcesses::Ended(it, false)
+                });
+            }
+            Err(_) => {
+                return ended.map_or(CollectedProcesses::All, |it| {
+                    CollectedProcesses::Ended(it, true)
+                });
+            }
         }
     }
 }

@@ -123,10 +123,10 @@ pub use root::Root;
 pub use roots::{PROTECTED, kept_of_user, readable_roots, readable_roots_by, repository_around};
 pub use secrets::secrets_of_toolchains;
 pub use shown_path::shown_path;
-pub use support::{Support, known_support, probe, support};
+pub use support::{SandboxSupport, known_support, probe, support};
 pub use system::Protection;
 #[cfg(target_os = "linux")]
-pub use system::{Collector, Covered, Entered, Preparation};
+pub use system::{Collector, EnteredSandbox, MountCovers, Preparation};
 pub use whole_file::{Readers, replace_file};
 
 /// How far a command is confined.
@@ -284,7 +284,7 @@ pub const UNDONE_MAX: usize = 1_000;
 
 /// Something protected that a command changed, or made if it did not exist.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Undone {
+pub struct UndoneChange {
     /// Path of the entry.
     #[serde(with = "shown_path::lossy")]
     pub path: PathBuf,
@@ -312,7 +312,7 @@ pub struct Unchecked {
     pub reason: String,
 }
 
-impl From<Unchecked> for Undone {
+impl From<Unchecked> for UndoneChange {
     fn from(unchecked: Unchecked) -> Self {
         Self {
             path: unchecked.path,
@@ -325,9 +325,9 @@ impl From<Unchecked> for Undone {
 
 /// Changes that were refused to a running command.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub struct Watched {
+pub struct RefusedChanges {
     /// Renamed entries.
-    pub undone: Vec<Undone>,
+    pub undone: Vec<UndoneChange>,
     /// Set if the command must be ended: it made the same name again at once, or one that could not be renamed.
     pub is_repeated: bool,
 }

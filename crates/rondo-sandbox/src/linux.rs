@@ -12,7 +12,7 @@ use crate::ground::Ground;
 use crate::nested::GIT;
 use crate::protection::Protected;
 use crate::root::open_without_links;
-use crate::set_aside::SetAside;
+use crate::set_aside::SetAsideNotes;
 use crate::{
     Enforcement, NetworkAccess, Root, SandboxMode, SandboxSpec, filter, hidden, init, lost, passing,
 };
@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-pub use crate::covered::Covered;
+pub use crate::covered::MountCovers;
 pub use crate::init::Collector;
 pub use crate::protection::Protection;
 pub(crate) use crate::protection::unchecked;
@@ -192,9 +192,9 @@ impl Preparation {
     ///
     /// # Errors
     /// When what is protected cannot be kept.
-    pub fn protect(&mut self) -> io::Result<(Protection, Covered)> {
+    pub fn protect(&mut self) -> io::Result<(Protection, MountCovers)> {
         // Before anything is looked at, so that nothing is missed in between.
-        let notes = self.ground.spec.ledger.as_deref().map(SetAside::new);
+        let notes = self.ground.spec.ledger.as_deref().map(SetAsideNotes::new);
         let protected = Protected::find(
             self.mode,
             &self.writable,
@@ -202,8 +202,8 @@ impl Preparation {
             &self.ground.spec.kept,
         );
         let covered = match self.enforcement {
-            Enforcement::Full => Covered::new(&protected)?,
-            Enforcement::Partial => Covered::default(),
+            Enforcement::Full => MountCovers::new(&protected)?,
+            Enforcement::Partial => MountCovers::default(),
         };
         let mut protection = Protection::new(self.enforcement, protected)?;
         notes.into_iter().for_each(|it| protection.notes(it));
@@ -222,12 +222,12 @@ impl Preparation {
         &self,
         terminals: &[BorrowedFd<'_>],
         collector: Collector,
-    ) -> io::Result<Entered<'_>> {
+    ) -> io::Result<EnteredSandbox<'_>> {
         let namespaces = self.namespaces.as_ref().map(|it| {
             let roots = it.enter(&self.ground.spec, collector)?;
             Ok::<_, io::Error>((it, roots))
         });
-        let entered = Entered {
+        let entered = EnteredSandbox {
             namespaces: namespaces.transpose()?,
             rules: Some(self.files.ruleset(terminals)?),
             filter: &self.filter,
@@ -286,7 +286,7 @@ fn worktrees(roots: &[PathBuf], repositories: &[EnclosingRepository]) -> Vec<Pat
 }
 
 /// A process that is in its sandbox, as far as it does not depend on the command that it executes.
-pub struct Entered<'a> {
+pub struct EnteredSandbox<'a> {
     /// With the roots of the private directories that are looked at when the command has ended.
     namespaces: Option<(&'a Namespaces, Vec<OwnedFd>)>,
     /// None once they hold.
@@ -294,12 +294,12 @@ pub struct Entered<'a> {
     filter: &'a BpfProgram,
 }
 
-impl Entered<'_> {
+impl EnteredSandbox<'_> {
     /// Enters the rest: what is protected is covered, the directory is the command's, and nothing of it can be undone.
     ///
     /// # Errors
     /// When the kernel refuses, or the directory is none.
-    pub fn complete(self, covered: &Covered, directory: Option<&Path>) -> io::Result<()> {
+    pub fn complete(self, covered: &MountCovers, directory: Option<&Path>) -> io::Result<()> {
         if let Some((namespaces, roots)) = &self.namespaces {
             for (path, cover) in &covered.0 {
                 match cover {

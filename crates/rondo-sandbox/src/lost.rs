@@ -38,7 +38,7 @@ const LEFT_OVER: [&str; 1] = ["pytest-of-"];
 
 /// A private directory of a command, seen from outside.
 #[derive(Debug)]
-pub(crate) struct Private {
+pub(crate) struct PrivateDirectory {
     path: PathBuf,
     root: OwnedFd,
     /// The number of files before the command.
@@ -56,7 +56,7 @@ pub(crate) fn files(root: &OwnedFd) -> io::Result<u64> {
     Ok(found.f_files.saturating_sub(found.f_ffree))
 }
 
-impl Private {
+impl PrivateDirectory {
     pub(crate) fn new(path: PathBuf, root: OwnedFd, files_before: u64) -> Self {
         Self {
             path,
@@ -70,7 +70,7 @@ impl Private {
         if files(&self.root).is_ok_and(|it| it == self.files_before) {
             return Vec::new();
         }
-        let mut look = Look {
+        let mut look = DirectoryWalk {
             below: PathBuf::new(),
             left: LOOKED_AT_MAX,
             is_temporary: TEMPORARY.iter().any(|it| self.path == Path::new(it)),
@@ -91,7 +91,7 @@ impl Private {
 }
 
 /// A walk through a private directory.
-struct Look {
+struct DirectoryWalk {
     /// Path below the private directory.
     below: PathBuf,
     /// How many files and directories may still be looked at.
@@ -100,7 +100,7 @@ struct Look {
     found: Vec<PathBuf>,
 }
 
-impl Look {
+impl DirectoryWalk {
     /// Looks into a directory. Returns whether something else is mounted below it, so that it was made for that.
     fn directory(&mut self, directory: &OwnedFd, depth: usize) -> io::Result<bool> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -193,7 +193,7 @@ mod tests {
             }
         }
         let root = fs::File::open(place.path()).unwrap().into();
-        let lost = Private::new(path.into(), root, 0).lost(command, "");
+        let lost = PrivateDirectory::new(path.into(), root, 0).lost(command, "");
         lost.iter().map(|it| it.display().to_string()).collect()
     }
 

@@ -29,7 +29,7 @@ const TICK_MAX: Duration = Duration::from_secs(3);
 
 /// A repository, what leads to one, or settings of Rondo.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Found {
+pub(crate) struct NestedRepository {
     /// Path relative to the searched directory.
     pub(crate) below: PathBuf,
     pub(crate) kind: FoundKind,
@@ -63,7 +63,7 @@ pub(crate) struct Search {
 struct Listing {
     /// None if it could not be listed.
     stamp: Option<Stamp>,
-    found: Vec<Found>,
+    found: Vec<NestedRepository>,
     sockets: Vec<OsString>,
 }
 
@@ -97,7 +97,7 @@ impl Stamp {
 
 /// Facts about a directory from its entries.
 #[derive(Default)]
-struct Listed {
+struct DirectoryEntries {
     directories: Vec<(OsString, u64)>,
     git: Vec<(OsString, FileType)>,
     rondo: Vec<OsString>,
@@ -108,7 +108,7 @@ struct Listed {
     has_common: bool,
 }
 
-impl Listed {
+impl DirectoryEntries {
     fn take(&mut self, name: &OsStr, kind: FileType, number: u64) {
         match name.as_bytes() {
             // A file system may take both cases for the same.
@@ -136,7 +136,7 @@ impl Listed {
     }
 
     /// Returns the repositories that the directory is, or names.
-    fn found(&self, below: &Path) -> Vec<Found> {
+    fn found(&self, below: &Path) -> Vec<NestedRepository> {
         let mut found = Vec::new();
         for (name, kind) in &self.git {
             let kind = match kind {
@@ -144,20 +144,25 @@ impl Listed {
                 FileType::Symlink => Some(FoundKind::Link),
                 _ => None,
             };
-            found.extend(kind.map(|kind| Found {
+            found.extend(kind.map(|kind| NestedRepository {
                 below: below.join(name),
                 kind,
             }));
         }
         // At the top it is kept by other means.
         let is_top = below.as_os_str().is_empty();
-        found.extend(self.rondo.iter().filter(|_| !is_top).map(|name| Found {
-            below: below.join(name),
-            kind: FoundKind::Rondo,
-        }));
+        found.extend(
+            self.rondo
+                .iter()
+                .filter(|_| !is_top)
+                .map(|name| NestedRepository {
+                    below: below.join(name),
+                    kind: FoundKind::Rondo,
+                }),
+        );
         let name = below.file_name().unwrap_or_default();
         if self.is_repository() || name.eq_ignore_ascii_case(GIT) {
-            found.push(Found {
+            found.push(NestedRepository {
                 below: below.to_owned(),
                 kind: FoundKind::Repository,
             });
@@ -213,8 +218,9 @@ impl Search {
     }
 
     /// Returns the results, nearest first.
-    pub(crate) fn found(&self) -> Vec<&Found> {
-        let mut found: Vec<&Found> = self.directories.values().flat_map(|it| &it.found).collect();
+    pub(crate) fn found(&self) -> Vec<&NestedRepository> {
+        let mut found: Vec<&NestedRepository> =
+            self.directories.values().flat_map(|it| &it.found).collect();
         found.sort_by_key(|it| (it.below.components().count(), &it.below));
         found
     }
@@ -237,7 +243,7 @@ impl Search {
                 let path = root.path().to_owned();
                 return self.unchecked.push(Unchecked { path, reason });
             }
-            let mut listed = Listed::default();
+            let mut listed = DirectoryEntries::default();
             let shown = root.list_below(&below, |name, kind, number| {
                 listed.take(name, kind, number);
             });
@@ -269,7 +275,7 @@ impl Search {
     }
 
     /// Returns whether a directory is one that `git` keeps its data in, as it does in each `.git`.
-    fn holds_data(&self, below: &Path, listed: &Listed) -> bool {
+    fn holds_data(&self, below: &Path, listed: &DirectoryEntries) -> bool {
         let is_in_git = self.is_in_git || below.iter().any(|it| it == GIT);
         is_in_git && listed.is_repository()
     }

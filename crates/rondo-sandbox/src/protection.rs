@@ -9,16 +9,16 @@
 use crate::content::{Budget, Content, kind};
 use crate::directory::{Directory, identity};
 use crate::enclosing::{EnclosingRepository, linked_worktrees};
-use crate::lost::Private;
+use crate::lost::PrivateDirectory;
 use crate::nested::GIT;
 use crate::repositories::{Repositories, is_repository};
 use crate::repository::{linked, linked_hooks, named_by_settings};
 use crate::roots::{
     PROTECTED, PROTECTED_OF_GIT, PROTECTED_OF_OTHER_WORKTREE, PROTECTED_OF_WORKTREE,
 };
-use crate::set_aside::SetAside;
+use crate::set_aside::SetAsideNotes;
 use crate::watch::Watch;
-use crate::{Enforcement, Root, SandboxMode, SandboxSpec, Unchecked, Undone, Watched};
+use crate::{Enforcement, RefusedChanges, Root, SandboxMode, SandboxSpec, Unchecked, UndoneChange};
 use crate::{passing, sockets};
 use rustix::fs::{FileType, Stat};
 use std::collections::{HashMap, HashSet};
@@ -56,7 +56,7 @@ pub(crate) struct Protected {
     pub(crate) own: Vec<PathBuf>,
     /// The sockets on which programs outside listen, which a command could have do something for it.
     pub(crate) sockets: Vec<PathBuf>,
-    places: Vec<Place>,
+    places: Vec<ProtectedDirectory>,
     repositories: Repositories,
     /// Entries that cannot be protected, with reasons.
     unchecked: Vec<Unchecked>,
@@ -66,7 +66,7 @@ pub(crate) struct Protected {
 
 /// A directory with protected names.
 #[derive(Debug)]
-struct Place {
+struct ProtectedDirectory {
     directory: Directory,
     names: Vec<Name>,
     /// Set for an entry of a nested repository, in which new entries are judged by their content.
@@ -77,12 +77,12 @@ struct Place {
 #[derive(Debug)]
 struct Name {
     name: OsString,
-    before: Before,
+    before: NameBefore,
 }
 
 /// State of a protected name before the command.
 #[derive(Debug)]
-enum Before {
+enum NameBefore {
     /// It is kept by other means.
     Held,
     Content(Content),
@@ -206,12 +206,12 @@ impl Protected {
     ) {
         let name = |it: &&str| Name {
             name: it.into(),
-            before: Before::Held,
+            before: NameBefore::Held,
         };
         let names: Vec<Name> = names.into_iter().map(name).collect();
         let paths = names.iter().map(|it| directory.path().join(&it.name));
         self.paths.extend(paths);
-        self.places.push(Place {
+        self.places.push(ProtectedDirectory {
             directory,
             names,
             is_nested,
@@ -329,7 +329,7 @@ impl Protected {
 #[derive(Debug, Default)]
 #[must_use = "what is protected and did not exist is only protected by `restore`"]
 pub struct Protection {
-    places: Vec<Place>,
+    places: Vec<ProtectedDirectory>,
     repositories: Repositories,
     unchecked: Vec<Unchecked>,
     watch: Option<Watch>,
@@ -354,7 +354,7 @@ impl Protection {
     }
 
     /// Sets the notes of the files that are set aside for other commands, and reads theirs.
-    pub(crate) fn notes(&mut self, notes: SetAside) {
+    pub(crate) fn notes(&mut self, notes: SetAsideNotes) {
         self.repositories.notes(notes);
     }
 
@@ -411,7 +411,8 @@ impl Protection {
                 })?;
             }
             if place.is_nested {
-                let is_absent = |it: &Name| matches!(it.before, Before::Content(Content::Absent));
+                let is_absent =
+                    |it: &Name| matches!(it.before, NameBefore::Content(Content::Absent));
                 place.names.retain(|it| !is_absent(it));
             }
         }
@@ -442,17 +443,17 @@ impl Protection {
 
     /// Renames what the command has made meanwhile and may not make. The time is that of the call.
     #[must_use]
-    pub fn take_watched(&mut self, now: Instant) -> Watched {
+    pub fn take_watched(&mut self, now: Instant) -> RefusedChanges {
         let Some(watch) = &self.watch else {
-            return Watched::default();
+            return RefusedChanges::default();
         };
         let made = watch.take();
-        let mut watched = Watched::default();
+        let mut watched = RefusedChanges::default();
         for (at_place, place) in self.places.iter().enumerate().filter(|it| !it.1.is_nested) {
             for (at_name, it) in place.names.iter().enumerate() {
                 let is_watched = matches!(
                     it.before,
-                    Before::Content(Content::Absent | Content::Link(_))
+                    NameBefore::Content(Content::Absent | Content::Link(_))
                 );
                 if !is_watched || !made.contains(at_place, &it.name) {
                     continue;
@@ -478,15 +479,15 @@ impl Protection {
     ///
     /// The command's mounts stay until this is dropped, since to take them down takes as long as a short command does.
     #[must_use]
-    pub fn restore(&mut self) -> Vec<Undone> {
+    pub fn restore(&mut self) -> Vec<UndoneChange> {
         let places = self.places.iter();
         // A repository further down may be removed as a whole.
         let places = places.filter(|it| !it.is_nested || !it.directory.is_removed());
-        let mut undone: Vec<Undone> = places
+        let mut undone: Vec<UndoneChange> = places
             .flat_map(|place| place.names.iter().filter_map(|it| restore(place, it)))
             .collect();
         undone.extend(self.repositories.refuse());
-        undone.extend(self.unwatched.take().map(Undone::from));
+        undone.extend(self.unwatched.take().map(UndoneChange::from));
         undone
     }
 
@@ -506,8 +507,8 @@ impl Protection {
         let counts = counts.filter_map(|it| it.try_into().ok().map(u64::from_ne_bytes));
         let private = std::mem::take(&mut self.private).into_iter();
         let all = private.zip(roots).zip(counts);
-        let all: Vec<Private> = all
-            .map(|((path, root), files)| Private::new(path, root, files))
+        let all: Vec<PrivateDirectory> = all
+            .map(|((path, root), files)| PrivateDirectory::new(path, root, files))
             .collect();
         // The home directory is the last one, and what a user misses most.
         let all = all.iter().rev();
@@ -519,7 +520,7 @@ impl Protection {
 }
 
 /// Returns the note if nothing can be watched.
-fn unwatched(places: &[Place], err: &io::Error) -> Option<Unchecked> {
+fn unwatched(places: &[ProtectedDirectory], err: &io::Error) -> Option<Unchecked> {
     let first = places.first()?;
     Some(Unchecked {
         path: first.directory.path().to_owned(),
@@ -545,34 +546,34 @@ fn before(
     place: &Directory,
     name: &OsStr,
     budget: &mut Budget,
-) -> io::Result<Before> {
+) -> io::Result<NameBefore> {
     let Some(found) = place.stat(name)? else {
-        return Ok(Before::Content(Content::Absent));
+        return Ok(NameBefore::Content(Content::Absent));
     };
     match (enforcement, kind(&found)) {
         (Enforcement::Full, FileType::Symlink) => {
-            Content::read_link(place, name).map(Before::Content)
+            Content::read_link(place, name).map(NameBefore::Content)
         }
-        (Enforcement::Full, _) => Ok(Before::Held),
+        (Enforcement::Full, _) => Ok(NameBefore::Held),
         (Enforcement::Partial, FileType::Directory) if name == GIT => {
-            place.open_below(name).map(Before::Directory)
+            place.open_below(name).map(NameBefore::Directory)
         }
-        (Enforcement::Partial, _) => Content::read(place, name, budget).map(Before::Content),
+        (Enforcement::Partial, _) => Content::read(place, name, budget).map(NameBefore::Content),
     }
 }
 
 /// Makes a name what it was before, and returns what it had become; `None` if it is as it was.
-fn restore(place: &Place, it: &Name) -> Option<Undone> {
+fn restore(place: &ProtectedDirectory, it: &Name) -> Option<UndoneChange> {
     let Name { name, before } = it;
     let place = &place.directory;
     let is_same = match before {
-        Before::Held => true,
-        Before::Content(Content::Absent) => place.stat(name).is_ok_and(|it| it.is_none()),
-        Before::Content(content) => {
+        NameBefore::Held => true,
+        NameBefore::Content(Content::Absent) => place.stat(name).is_ok_and(|it| it.is_none()),
+        NameBefore::Content(content) => {
             let mut budget = KEPT;
             Content::read(place, name, &mut budget).is_ok_and(|now| now == *content)
         }
-        Before::Directory(was) => {
+        NameBefore::Directory(was) => {
             let now = place.stat(name).ok().flatten();
             let was = was.own_stat().ok();
             now.as_ref().map(identity) == was.as_ref().map(identity)
@@ -585,7 +586,7 @@ fn restore(place: &Place, it: &Name) -> Option<Undone> {
         Ok(aside) => aside,
         // Another process was faster, such as one that watches the directory for a command of its own.
         Err(err) if err.kind() == io::ErrorKind::NotFound => match before {
-            Before::Content(Content::Absent) => return None,
+            NameBefore::Content(Content::Absent) => return None,
             _ => None,
         },
         Err(_) => None,
@@ -593,11 +594,11 @@ fn restore(place: &Place, it: &Name) -> Option<Undone> {
     let is_absent = place.stat(name).is_ok_and(|it| it.is_none());
     let is_restored = is_absent
         && match before {
-            Before::Held => true,
-            Before::Content(content) => content.write(place, name).is_ok(),
-            Before::Directory(was) => move_back(place, name, was).is_ok(),
+            NameBefore::Held => true,
+            NameBefore::Content(content) => content.write(place, name).is_ok(),
+            NameBefore::Directory(was) => move_back(place, name, was).is_ok(),
         };
-    Some(Undone {
+    Some(UndoneChange {
         path: place.path().join(name),
         aside,
         is_restored,
@@ -699,7 +700,7 @@ mod tests {
         let project = Project::new();
         let mut protection = project.before(Enforcement::Full);
         let begun = Instant::now();
-        assert_eq!(protection.take_watched(begun), Watched::default());
+        assert_eq!(protection.take_watched(begun), RefusedChanges::default());
         let mut make = |after: Duration| {
             project.write(".mcp.json");
             project.write("ordinary");

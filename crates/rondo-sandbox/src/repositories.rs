@@ -6,13 +6,13 @@
 
 use crate::UNDONE_MAX;
 use crate::Unchecked;
-use crate::Undone;
+use crate::UndoneChange;
 use crate::content::{Budget, Content};
 use crate::directory::{Directory, Identity, identity};
 use crate::git_files::{self, List, Lists};
-use crate::nested::{Found, FoundKind, GIT, Search};
+use crate::nested::{FoundKind, GIT, NestedRepository, Search};
 use crate::repository::{self, Bound, Finding, line, resolved};
-use crate::set_aside::{Mark, SetAside};
+use crate::set_aside::{SetAsideNote, SetAsideNotes};
 use std::collections::{HashMap, HashSet};
 use std::ffi::OsString;
 use std::io;
@@ -49,7 +49,7 @@ pub(crate) struct Repositories {
     top: HashSet<Identity>,
     before: State,
     /// Notes about entries of other commands that were set aside.
-    notes: Option<SetAside>,
+    notes: Option<SetAsideNotes>,
 }
 
 /// A directory that is searched.
@@ -166,18 +166,18 @@ impl Repositories {
     }
 
     /// Sets the notes of the files that are set aside for other commands, and reads theirs.
-    pub(crate) fn notes(&mut self, notes: SetAside) {
+    pub(crate) fn notes(&mut self, notes: SetAsideNotes) {
         self.notes = Some(notes);
     }
 
     /// Renames everything harmful that was not there before, and returns it, with what can no longer be looked at.
-    pub(crate) fn refuse(&mut self) -> Vec<Undone> {
+    pub(crate) fn refuse(&mut self) -> Vec<UndoneChange> {
         for base in &mut self.bases {
             base.search = std::mem::take(&mut base.search).again(&base.directory);
         }
         let (now, harms) = self.look(true);
         self.bases.iter_mut().for_each(Base::keep);
-        let mut undone: Vec<Undone> = Vec::new();
+        let mut undone: Vec<UndoneChange> = Vec::new();
         let mut seen = HashSet::new();
         if let Some(notes) = &self.notes {
             notes.add(harms.iter().filter_map(Harm::mark));
@@ -191,14 +191,14 @@ impl Repositories {
         }
         let is_new = |it: &Unchecked| !self.before.unchecked.contains(it);
         let unchecked = now.unchecked.into_iter().filter(is_new);
-        undone.extend(unchecked.map(Undone::from));
+        undone.extend(unchecked.map(UndoneChange::from));
         bounded(undone)
     }
 
     /// Looks at everything, and returns what was not there before. A list of paths is read after the command alone: it takes
     /// long, and `git` writes none that is harmful.
     fn look(&self, is_after: bool) -> (State, Vec<Harm>) {
-        let mut look = Look {
+        let mut look = RepositoryCheck {
             all: self,
             is_after,
             state: State::default(),
@@ -252,7 +252,7 @@ impl Base {
 }
 
 /// One look at all repositories.
-struct Look<'a> {
+struct RepositoryCheck<'a> {
     all: &'a Repositories,
     /// Set after the command.
     is_after: bool,
@@ -261,11 +261,11 @@ struct Look<'a> {
     /// Rest of the bounds on comparisons.
     budget: Budget,
     /// Entries of other commands that were set aside since this one began; they count as absent before.
-    set_aside: HashSet<Mark>,
+    set_aside: HashSet<SetAsideNote>,
 }
 
-impl Look<'_> {
-    fn take(&mut self, base: &Base, found: &Found) -> io::Result<()> {
+impl RepositoryCheck<'_> {
+    fn take(&mut self, base: &Base, found: &NestedRepository) -> io::Result<()> {
         match found.kind {
             FoundKind::Repository => self.inspect(&base.directory.open_below(&found.below)?),
             FoundKind::File | FoundKind::Link => self.follow(base, found),
@@ -274,7 +274,7 @@ impl Look<'_> {
     }
 
     /// Compares settings of Rondo with what they were before.
-    fn compare(&mut self, base: &Base, found: &Found) -> io::Result<()> {
+    fn compare(&mut self, base: &Base, found: &NestedRepository) -> io::Result<()> {
         let (Some(parent), Some(name)) = (found.below.parent(), found.below.file_name()) else {
             return Ok(());
         };
@@ -282,7 +282,7 @@ impl Look<'_> {
         let now = Content::read(&place, name, &mut self.budget)?;
         let key = (identity(&place.own_stat()?), name.to_owned());
         let finding = Finding::of_rondo(name.into());
-        let mark = Mark::new(key.0, &finding.file, &finding.value);
+        let mark = SetAsideNote::new(key.0, &finding.file, &finding.value);
         let before = self.all.before.rondo.get(&key);
         let before = before.filter(|_| !self.set_aside.contains(&mark));
         for file in changed(name.as_ref(), before, &now) {
@@ -317,7 +317,7 @@ impl Look<'_> {
         findings.extend(of_files);
         let before = self.all.before.findings.get(&of);
         for finding in &findings {
-            let mark = Mark::new(of, &finding.file, &finding.value);
+            let mark = SetAsideNote::new(of, &finding.file, &finding.value);
             let was_there = before.is_some_and(|it| it.contains(finding));
             if !was_there || self.set_aside.contains(&mark) {
                 self.harms.push(Harm {
@@ -331,7 +331,7 @@ impl Look<'_> {
     }
 
     /// Looks at the repository that a file or a link named `.git` leads to.
-    fn follow(&mut self, base: &Base, found: &Found) -> io::Result<()> {
+    fn follow(&mut self, base: &Base, found: &NestedRepository) -> io::Result<()> {
         let (Some(parent), Some(name)) = (found.below.parent(), found.below.file_name()) else {
             return Ok(());
         };
@@ -368,7 +368,7 @@ impl Look<'_> {
         // Files outside are not work of the command's, and nothing else led there either.
         let what = format!("it leads to `{}`", path.display());
         let finding = Finding::of_pointer(name, what);
-        let mark = Mark::new(identity(&place.own_stat()?), &finding.file, &finding.value);
+        let mark = SetAsideNote::new(identity(&place.own_stat()?), &finding.file, &finding.value);
         let was_there = self.all.before.outside.contains(&path);
         let is_new = !was_there || self.set_aside.contains(&mark);
         self.state.outside.insert(path);
@@ -418,12 +418,16 @@ fn changed(name: &Path, before: Option<&Content>, now: &Content) -> Vec<PathBuf>
 }
 
 impl Harm {
-    fn mark(&self) -> Option<Mark> {
+    fn mark(&self) -> Option<SetAsideNote> {
         let place = identity(&self.place.own_stat().ok()?);
-        Some(Mark::new(place, &self.finding.file, &self.finding.value))
+        Some(SetAsideNote::new(
+            place,
+            &self.finding.file,
+            &self.finding.value,
+        ))
     }
 
-    fn refuse(&self, path: PathBuf) -> Undone {
+    fn refuse(&self, path: PathBuf) -> UndoneChange {
         let file = &self.finding.file;
         let renamed = match (file.parent(), file.file_name()) {
             (Some(parent), Some(name)) => {
@@ -436,7 +440,7 @@ impl Harm {
         if file == Path::new(SETTINGS) && renamed.is_ok() {
             reason.push_str(UNUSABLE);
         }
-        Undone {
+        UndoneChange {
             path,
             is_restored: renamed.is_ok(),
             aside: renamed.ok().flatten(),
@@ -446,7 +450,7 @@ impl Harm {
 }
 
 /// Leaves the first ones, and those that could not be renamed before all others.
-fn bounded(mut undone: Vec<Undone>) -> Vec<Undone> {
+fn bounded(mut undone: Vec<UndoneChange>) -> Vec<UndoneChange> {
     undone.sort_by_key(|it| it.is_restored);
     undone.truncate(UNDONE_MAX);
     undone
@@ -474,10 +478,10 @@ mod tests {
 
     #[test]
     fn no_more_is_named_than_the_bound_and_first_what_could_not_be_renamed() {
-        let undone = |is_restored| Undone {
+        let undone = |is_restored| UndoneChange {
             path: "/a".into(),
             is_restored,
-            ..Undone::default()
+            ..UndoneChange::default()
         };
         let mut all = vec![undone(true); UNDONE_MAX];
         assert_eq!(bounded(all.clone()), all);

@@ -23,12 +23,12 @@ const KEPT_FOR: Duration = Duration::from_hours(48);
 
 /// Something that was set aside: the directory that it was in, its name and what it said.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) struct Mark {
+pub(crate) struct SetAsideNote {
     place: Identity,
     hash: u64,
 }
 
-impl Mark {
+impl SetAsideNote {
     pub(crate) fn new(place: Identity, file: &Path, value: &[u8]) -> Self {
         let mut hasher = DefaultHasher::new();
         (file, value).hash(&mut hasher);
@@ -39,12 +39,12 @@ impl Mark {
 
 /// The notes of all commands, and when one began.
 #[derive(Debug)]
-pub(crate) struct SetAside {
+pub(crate) struct SetAsideNotes {
     file: PathBuf,
     began: Duration,
 }
 
-impl SetAside {
+impl SetAsideNotes {
     /// Returns the notes in the directory of a ledger, for a command that begins now.
     pub(crate) fn new(ledger: &Path) -> Self {
         Self {
@@ -54,7 +54,7 @@ impl SetAside {
     }
 
     /// Notes the files that are set aside. A note that cannot be written is missing to other commands alone.
-    pub(crate) fn add(&self, marks: impl Iterator<Item = Mark>) {
+    pub(crate) fn add(&self, marks: impl Iterator<Item = SetAsideNote>) {
         let now = now();
         let lines = marks.map(|it| line(now, it));
         let text: String = lines.collect();
@@ -78,13 +78,13 @@ impl SetAside {
     }
 
     /// Returns the files set aside since the command began.
-    pub(crate) fn since_it_began(&self) -> HashSet<Mark> {
+    pub(crate) fn since_it_began(&self) -> HashSet<SetAsideNote> {
         let notes = self.read().into_iter();
         let since = notes.filter(|it| it.0 >= self.began);
         since.map(|it| it.1).collect()
     }
 
-    fn read(&self) -> Vec<(Duration, Mark)> {
+    fn read(&self) -> Vec<(Duration, SetAsideNote)> {
         let mut text = String::new();
         let Ok(file) = File::open(&self.file) else {
             return Vec::new();
@@ -106,20 +106,20 @@ fn now() -> Duration {
     SystemTime::UNIX_EPOCH.elapsed().unwrap_or_default()
 }
 
-fn line(at: Duration, mark: Mark) -> String {
-    let Mark {
+fn line(at: Duration, mark: SetAsideNote) -> String {
+    let SetAsideNote {
         place: (device, inode),
         hash,
     } = mark;
     format!("{} {device} {inode} {hash}\n", at.as_micros())
 }
 
-fn note(line: &str) -> Option<(Duration, Mark)> {
+fn note(line: &str) -> Option<(Duration, SetAsideNote)> {
     let mut numbers = line.split(' ').map(str::parse::<u64>);
     let mut next = || numbers.next()?.ok();
     let at = Duration::from_micros(next()?);
     let (place, hash) = ((next()?, next()?), next()?);
-    Some((at, Mark { place, hash }))
+    Some((at, SetAsideNote { place, hash }))
 }
 
 #[cfg(test)]
@@ -129,8 +129,8 @@ mod tests {
     #[test]
     fn what_a_killed_process_left_beside_the_notes_is_gone_after_they_are_shortened() {
         let place = tempfile::tempdir().unwrap();
-        let notes = SetAside::new(place.path());
-        notes.add([Mark::new((1, 2), Path::new("a"), b"x")].into_iter());
+        let notes = SetAsideNotes::new(place.path());
+        notes.add([SetAsideNote::new((1, 2), Path::new("a"), b"x")].into_iter());
         fs::write(place.path().join(format!("{NAME}.new")), "half of it").unwrap();
         notes.shorten(Duration::ZERO);
         let entries = fs::read_dir(place.path()).unwrap();
@@ -143,22 +143,22 @@ mod tests {
     fn what_was_set_aside_before_a_command_began_is_not_its_concern() {
         let place = tempfile::tempdir().unwrap();
         let ledger = place.path().join("ledger");
-        let first = SetAside::new(&ledger);
-        let mark = |name: &str| Mark::new((1, 2), Path::new(name), b"x");
+        let first = SetAsideNotes::new(&ledger);
+        let mark = |name: &str| SetAsideNote::new((1, 2), Path::new(name), b"x");
         assert!(first.since_it_began().is_empty());
         first.add([mark("a"), mark("b")].into_iter());
         fs::write(first.file.with_extension("other"), "").unwrap();
         let found = HashSet::from([mark("a"), mark("b")]);
         assert_eq!(first.since_it_began(), found);
-        let later = SetAside {
+        let later = SetAsideNotes {
             began: first.began + Duration::from_hours(1),
-            ..SetAside::new(&ledger)
+            ..SetAsideNotes::new(&ledger)
         };
         assert!(later.since_it_began().is_empty());
         first.shorten(Duration::ZERO);
         assert_eq!(first.since_it_began(), found);
         first.shorten(later.began);
         assert!(first.since_it_began().is_empty());
-        assert_ne!(mark("a"), Mark::new((1, 2), Path::new("a"), b"y"));
+        assert_ne!(mark("a"), SetAsideNote::new((1, 2), Path::new("a"), b"y"));
     }
 }

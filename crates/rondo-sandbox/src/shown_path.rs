@@ -56,7 +56,7 @@ pub(crate) mod lossy_option {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Undone;
+    use crate::UndoneChange;
     use std::ffi::OsStr;
     use std::os::unix::ffi::OsStrExt as _;
 
@@ -71,13 +71,13 @@ mod tests {
 
     #[test]
     fn a_name_that_is_no_text_is_written_all_the_same() {
-        let undone = Undone {
+        let undone = UndoneChange {
             path: OsStr::from_bytes(b"x\xff/.git").into(),
             aside: Some(OsStr::from_bytes(b"x\xff/.git.refused").into()),
-            ..Undone::default()
+            ..UndoneChange::default()
         };
         let written = serde_json::to_string(&undone).unwrap();
-        let read: Undone = serde_json::from_str(&written).unwrap();
+        let read: UndoneChange = serde_json::from_str(&written).unwrap();
         assert_eq!(read.path, Path::new("x\u{fffd}/.git"));
     }
 }

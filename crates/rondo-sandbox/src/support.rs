@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 
 /// Sandbox support of this system.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Support {
+pub enum SandboxSupport {
     /// Everything.
     Full,
     /// [`Enforcement::Partial`].
@@ -23,7 +23,7 @@ pub enum Support {
     },
 }
 
-impl Support {
+impl SandboxSupport {
     /// Returns by what commands can be confined; `None` if they cannot.
     #[must_use]
     pub fn enforcement(&self) -> Option<Enforcement> {
@@ -35,26 +35,26 @@ impl Support {
     }
 }
 
-static SUPPORT: OnceLock<Support> = OnceLock::new();
+static SUPPORT: OnceLock<SandboxSupport> = OnceLock::new();
 
 /// Returns the result of [`support`], if it was called before; starts nothing.
-pub fn known_support() -> Option<&'static Support> {
+pub fn known_support() -> Option<&'static SandboxSupport> {
     SUPPORT.get()
 }
 
 /// Returns the protection that this system enforces, by starting a command in the sandbox the first time.
 ///
 /// It is not tried again: a sandbox that stops working later is an error of starting a command.
-pub fn support() -> &'static Support {
+pub fn support() -> &'static SandboxSupport {
     SUPPORT.get_or_init(|| {
         let Err(full) = probe(Enforcement::Full) else {
-            return Support::Full;
+            return SandboxSupport::Full;
         };
         match probe(Enforcement::Partial) {
-            Ok(()) => Support::Partial {
+            Ok(()) => SandboxSupport::Partial {
                 reason: full.to_string(),
             },
-            Err(partial) => Support::Nothing {
+            Err(partial) => SandboxSupport::Nothing {
                 reason: format!("{full}; without namespaces: {partial}"),
             },
         }

@@ -34,13 +34,13 @@ pub(crate) struct Watch {
 
 /// Created entries.
 #[derive(Debug, Default)]
-pub(crate) struct Made {
+pub(crate) struct CreatedNames {
     names: HashSet<(usize, OsString)>,
     /// Set if there were more than the kernel keeps.
     is_unknown: bool,
 }
 
-impl Made {
+impl CreatedNames {
     /// Returns whether a name was made in a directory, or might have been.
     pub(crate) fn contains(&self, place: usize, name: &OsStr) -> bool {
         // A file system may take both cases for the same.
@@ -85,8 +85,8 @@ impl Watch {
     }
 
     /// Takes the names made since the last call. If that is not known, everything might have been.
-    pub(crate) fn take(&self) -> Made {
-        let mut made = Made::default();
+    pub(crate) fn take(&self) -> CreatedNames {
+        let mut made = CreatedNames::default();
         let mut buffer = [MaybeUninit::uninit(); READ_BYTES];
         let Some(events) = &self.events else {
             return made;
@@ -163,7 +163,7 @@ mod tests {
         fs::write(path.join("b"), "").unwrap();
         fs::rename(path.join("b"), path.join("now/b")).unwrap();
         let made = watch.take();
-        let has = |made: &Made, name: &str| made.contains(1, OsStr::new(name));
+        let has = |made: &CreatedNames, name: &str| made.contains(1, OsStr::new(name));
         assert!(has(&made, "a") && has(&made, "b") && !has(&made, "c"));
         assert!(!made.contains(0, OsStr::new("a")));
         assert!(!has(&watch.take(), "a"));

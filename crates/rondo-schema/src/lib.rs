@@ -23,6 +23,6 @@ mod validator;
 
 pub use args::{ArgsError, validate_tool_args};
 pub use portable::{NotPortable, PORTABLE_BYTES_MAX, portable};
-pub use prepare::{Prepared, RAW_BYTES_MAX, prepare};
+pub use prepare::{PreparedArguments, RAW_BYTES_MAX, prepare};
 pub use repair::{REPAIRS_MAX, Repair, RepairKind};
 pub use validator::{SchemaError, VIOLATIONS_MAX, Validator, Violation};

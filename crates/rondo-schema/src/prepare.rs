@@ -23,7 +23,7 @@ const CONTEXT_CHARS: usize = 30;
 
 /// The result of preparing the arguments of a call.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Prepared {
+pub enum PreparedArguments {
     /// They can be run.
     Ready {
         /// An object that fits the schema.
@@ -49,7 +49,7 @@ pub enum Prepared {
 /// Total, deterministic and idempotent. Never completes a truncated text and never adds a value that is not
 /// in it. `validator` must be compiled from `schema`.
 #[must_use]
-pub fn prepare(raw: &str, schema: &Value, validator: &Validator) -> Prepared {
+pub fn prepare(raw: &str, schema: &Value, validator: &Validator) -> PreparedArguments {
     if raw.len() > RAW_BYTES_MAX {
         return unreadable(&format!("they are longer than {RAW_BYTES_MAX} bytes"));
     }
@@ -61,7 +61,12 @@ pub fn prepare(raw: &str, schema: &Value, validator: &Validator) -> Prepared {
     }
 }
 
-fn fit(mut value: Value, schema: &Value, validator: &Validator, mut repairs: Repairs) -> Prepared {
+fn fit(
+    mut value: Value,
+    schema: &Value,
+    validator: &Validator,
+    mut repairs: Repairs,
+) -> PreparedArguments {
     if let Err(violations) = validator.check(&value) {
         let fits = coerce(&mut value, validator, &mut repairs);
         if !fits || deeper_than(&value, DEPTH_MAX) {
@@ -73,7 +78,7 @@ fn fit(mut value: Value, schema: &Value, validator: &Validator, mut repairs: Rep
         return misfit(&violations, schema);
     }
     let (repairs, meaning_changed) = repairs.finish();
-    Prepared::Ready {
+    PreparedArguments::Ready {
         arguments: value,
         repairs,
         meaning_changed,
@@ -111,9 +116,9 @@ fn empty(from: &str, repairs: &mut Repairs) -> Value {
     Value::Object(Map::new())
 }
 
-fn misfit(violations: &[Violation], schema: &Value) -> Prepared {
+fn misfit(violations: &[Violation], schema: &Value) -> PreparedArguments {
     let lines: Vec<String> = violations.iter().map(|one| format!("- {one}")).collect();
-    Prepared::Invalid {
+    PreparedArguments::Invalid {
         message: format!(
             "the arguments do not fit the tool's schema, so it was not run:\n{}\nexpected: {}",
             lines.join("\n"),
@@ -123,8 +128,8 @@ fn misfit(violations: &[Violation], schema: &Value) -> Prepared {
     }
 }
 
-fn unreadable(what: &str) -> Prepared {
-    Prepared::Invalid {
+fn unreadable(what: &str) -> PreparedArguments {
+    PreparedArguments::Invalid {
         message: format!(
             "the arguments cannot be used, so the tool was not run: {what}; send one complete JSON \
              object"

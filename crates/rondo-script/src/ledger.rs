@@ -20,7 +20,7 @@ const HASH_BYTES: usize = 8;
 
 /// Recording of a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeping {
+pub(crate) enum KeptPart {
     /// It changes nothing: its result is recorded with the next that does, or at the end.
     Look,
     /// It may change something: it is recorded before, and its result after it.
@@ -30,7 +30,7 @@ pub(crate) enum Keeping {
 }
 
 /// A call that is about to be made.
-pub(crate) struct Made {
+pub(crate) struct NextCall {
     /// Its name, the same in each run.
     pub(crate) id: CallId,
     /// Set if it was begun before, with the recorded data that tells whether it was made.
@@ -39,7 +39,7 @@ pub(crate) struct Made {
 
 /// Records of a call.
 #[derive(Debug, Clone)]
-struct Known {
+struct LedgerEntry {
     call: ScriptCall,
     evidence: Option<Value>,
     result: Option<Value>,
@@ -56,7 +56,7 @@ pub(crate) struct Ledger {
 
 #[derive(Default)]
 struct State {
-    known: HashMap<(String, u32), Known>,
+    known: HashMap<(String, u32), LedgerEntry>,
     /// Records that are not written yet.
     waiting: Vec<RecordBody>,
     has_begun: bool,
@@ -106,7 +106,7 @@ impl Ledger {
             match record {
                 RecordBody::ScriptCallStarted { call, evidence } => {
                     let key = (call.branch.clone(), call.place);
-                    let known = Known {
+                    let known = LedgerEntry {
                         call,
                         evidence,
                         result: None,
@@ -117,7 +117,7 @@ impl Ledger {
                 RecordBody::ScriptCallFinished { call, result } => {
                     let key = (call.branch.clone(), call.place);
                     let evidence = state.known.get(&key).and_then(|it| it.evidence.clone());
-                    let known = Known {
+                    let known = LedgerEntry {
                         call,
                         evidence,
                         result: Some(result),
@@ -154,17 +154,17 @@ impl Ledger {
     pub(crate) async fn call<F>(
         &self,
         script: &Arc<ScriptSession>,
-        call: CallOf<'_>,
+        call: UnplacedCall<'_>,
         evidence: impl AsyncFnOnce(&CallId) -> Option<Value>,
         make: F,
     ) -> Result<Value, CallError>
     where
-        F: AsyncFnOnce(Made) -> Result<Value, CallError>,
+        F: AsyncFnOnce(NextCall) -> Result<Value, CallError>,
     {
         let keeping = call.keeping;
         let (call, known) = self.place(call)?;
         let begun = match known {
-            Some(Known {
+            Some(LedgerEntry {
                 result: Some(result),
                 ..
             }) => {
@@ -178,17 +178,17 @@ impl Ledger {
             None => None,
         };
         let id = ScriptSession::call_id(&call.branch, call.place);
-        if keeping == Keeping::Effect && begun.is_none() {
+        if keeping == KeptPart::Effect && begun.is_none() {
             let evidence = evidence(&id).await;
             let started = RecordBody::ScriptCallStarted {
                 call: call.clone(),
                 evidence,
             };
             self.write(script, Some(started)).await?;
-        } else if keeping == Keeping::Result {
+        } else if keeping == KeptPart::Result {
             self.begin(script).await?;
         }
-        let made = make(Made { id, begun }).await;
+        let made = make(NextCall { id, begun }).await;
         let mut result = match &made {
             Ok(value) => json!({ "ok": value }),
             Err(CallError::Abort(_)) => return made,
@@ -211,8 +211,8 @@ impl Ledger {
             result: result.clone(),
         };
         match keeping {
-            Keeping::Look => self.state().waiting.push(finished),
-            Keeping::Effect | Keeping::Result => self.write(script, Some(finished)).await?,
+            KeptPart::Look => self.state().waiting.push(finished),
+            KeptPart::Effect | KeptPart::Result => self.write(script, Some(finished)).await?,
         }
         match made {
             Ok(_) => result_of(&result),
@@ -221,7 +221,10 @@ impl Ledger {
     }
 
     /// Counts the call in its branch, and compares it with the records.
-    fn place(&self, call: CallOf<'_>) -> Result<(ScriptCall, Option<Known>), CallError> {
+    fn place(
+        &self,
+        call: UnplacedCall<'_>,
+    ) -> Result<(ScriptCall, Option<LedgerEntry>), CallError> {
         let call = ScriptCall {
             branch: call.branch.name.clone(),
             place: call.place,
@@ -325,7 +328,7 @@ impl Ledger {
 
 /// A call, before it has its place.
 #[derive(Clone, Copy)]
-pub(crate) struct CallOf<'a> {
+pub(crate) struct UnplacedCall<'a> {
     /// Caller of the function.
     pub(crate) branch: &'a Branch,
     /// Its place in the branch.
@@ -336,7 +339,7 @@ pub(crate) struct CallOf<'a> {
     /// Arguments of the call.
     pub(crate) arguments: &'a Value,
     /// Recording of the call.
-    pub(crate) keeping: Keeping,
+    pub(crate) keeping: KeptPart,
 }
 
 fn hash(arguments: &Value) -> String {
@@ -349,10 +352,10 @@ fn size(value: &Value) -> usize {
 }
 
 /// Returns the record of a failure, with a mark if the call may be made again because it did nothing.
-fn failure_of(error: &CallError, keeping: Keeping) -> Value {
+fn failure_of(error: &CallError, keeping: KeptPart) -> Value {
     let did_nothing = match error {
         CallError::NotDone(_) | CallError::Setup(_) => true,
-        _ => keeping != Keeping::Effect,
+        _ => keeping != KeptPart::Effect,
     };
     let why = error.reason();
     match did_nothing {

@@ -44,7 +44,7 @@ mod shared;
 mod start;
 mod vm;
 
-pub use check::{Mistake, check};
+pub use check::{ScriptMistake, check};
 pub use error::ScriptError;
 pub use host::{ScriptHost, StdinRead, UserQuestion};
 pub use init::{Init, InitAction, InitCommand, InitKey, OwnInit};

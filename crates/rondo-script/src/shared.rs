@@ -3,7 +3,7 @@
 use crate::branch::Branch;
 use crate::error::{Abort, CallError, ScriptError};
 use crate::host::ScriptHost;
-use crate::ledger::{CallOf, Keeping, Ledger, Made};
+use crate::ledger::{KeptPart, Ledger, NextCall, UnplacedCall};
 use mlua::{IntoLua, Lua, LuaSerdeExt as _};
 use rondo_core::clock::Clock;
 use rondo_runtime::script::ScriptSession;
@@ -164,11 +164,11 @@ impl Shared {
         at: &Position,
         function: &'static str,
         arguments: &Value,
-        keeping: Keeping,
+        keeping: KeptPart,
         make: F,
     ) -> Result<Value, CallError>
     where
-        F: AsyncFnOnce(Made) -> Result<Value, CallError>,
+        F: AsyncFnOnce(NextCall) -> Result<Value, CallError>,
     {
         self.call_with_evidence(at, function, arguments, keeping, async |_| None, make)
             .await
@@ -180,16 +180,16 @@ impl Shared {
         at: &Position,
         function: &'static str,
         arguments: &Value,
-        keeping: Keeping,
+        keeping: KeptPart,
         evidence: impl AsyncFnOnce(&CallId) -> Option<Value>,
         make: F,
     ) -> Result<Value, CallError>
     where
-        F: AsyncFnOnce(Made) -> Result<Value, CallError>,
+        F: AsyncFnOnce(NextCall) -> Result<Value, CallError>,
     {
         let branch =
             Branch::current().ok_or_else(|| CallError::failed("it was called outside a script"))?;
-        let call = CallOf {
+        let call = UnplacedCall {
             place: branch.next_place(),
             branch: &branch,
             function,
@@ -200,7 +200,7 @@ impl Shared {
         let made = self.ledger.call(&self.session, call, evidence, make);
         tokio::select! {
             biased;
-            () = self.cancel.cancelled(), if keeping == Keeping::Look => {
+            () = self.cancel.cancelled(), if keeping == KeptPart::Look => {
                 Err(CallError::end(ScriptError::Stopped))
             }
             made = made => made,

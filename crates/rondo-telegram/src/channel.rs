@@ -35,7 +35,7 @@ pub struct Telegram {
 
 /// Destination of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct ChatThread {
     pub(crate) chat_id: i64,
     pub(crate) thread_id: Option<i32>,
 }
@@ -83,11 +83,11 @@ impl Channel for Telegram {
     }
 
     async fn progress(&self, chat: &ChatKey, progress: Progress) -> Option<Receipt> {
-        self.show(Place::of(chat)?, progress).await
+        self.show(ChatThread::of(chat)?, progress).await
     }
 }
 
-impl Place {
+impl ChatThread {
     /// Returns the Telegram chat of a chat of the hub; `None` if it is not on Telegram.
     pub(crate) fn of(chat: &ChatKey) -> Option<Self> {
         let topic = chat.topic.as_ref();

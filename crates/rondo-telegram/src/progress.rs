@@ -1,7 +1,7 @@
 //! Progress in a chat: that a reply is being written, and the reply so far.
 
-use crate::channel::{Place, Telegram};
-use crate::render::{Formatted, TEXT_UNITS_MAX, formatted, split};
+use crate::channel::{ChatThread, Telegram};
+use crate::render::{FormattedText, TEXT_UNITS_MAX, formatted, split};
 use crate::settings::Streaming;
 use crate::{ApiError, clock, render};
 use frankenstein::methods::{
@@ -41,7 +41,7 @@ impl Drafts {
 
 impl Telegram {
     /// Shows progress if the pace allows it now, and leaves it out if it does not.
-    pub(crate) async fn show(&self, place: Place, progress: Progress) -> Option<Receipt> {
+    pub(crate) async fn show(&self, place: ChatThread, progress: Progress) -> Option<Receipt> {
         match progress {
             Progress::Idle => {
                 let mut drafts = self.drafts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -67,7 +67,7 @@ impl Telegram {
 
     async fn draft(
         &self,
-        place: Place,
+        place: ChatThread,
         text: &str,
         placeholder: Option<Receipt>,
     ) -> Option<Receipt> {
@@ -90,7 +90,7 @@ impl Telegram {
         }
     }
 
-    async fn send_draft(&self, place: Place, shown: &Formatted) {
+    async fn send_draft(&self, place: ChatThread, shown: &FormattedText) {
         let draft_id = {
             let mut drafts = self.drafts.lock().unwrap_or_else(PoisonError::into_inner);
             drafts.of(place.chat_id)
@@ -109,7 +109,7 @@ impl Telegram {
         self.noted(place, sent);
     }
 
-    async fn edit_draft(&self, place: Place, shown: &Formatted, receipt: &Receipt) {
+    async fn edit_draft(&self, place: ChatThread, shown: &FormattedText, receipt: &Receipt) {
         let Ok(message_id) = receipt.0.parse() else {
             return;
         };
@@ -124,7 +124,7 @@ impl Telegram {
         self.noted(place, sent);
     }
 
-    async fn begin_draft(&self, place: Place, shown: &Formatted) -> Option<Receipt> {
+    async fn begin_draft(&self, place: ChatThread, shown: &FormattedText) -> Option<Receipt> {
         let parameters = SendMessageParams::builder()
             .chat_id(place.id())
             .maybe_message_thread_id(place.thread_id)
@@ -140,7 +140,7 @@ impl Telegram {
     }
 
     /// Takes note of a time to wait. Nothing else of a failure matters: the next one may succeed.
-    fn noted(&self, place: Place, sent: Result<Value, ApiError>) {
+    fn noted(&self, place: ChatThread, sent: Result<Value, ApiError>) {
         if let Err(error) = sent {
             self.hold(place, &error);
             tracing::debug!(chat = place.chat_id, %error, "progress was not shown");
@@ -148,7 +148,7 @@ impl Telegram {
     }
 
     /// Holds a chat as long as the server asked.
-    pub(crate) fn hold(&self, place: Place, error: &ApiError) {
+    pub(crate) fn hold(&self, place: ChatThread, error: &ApiError) {
         if let Some(wait) = error.retry_after()
             && let Some(until) = clock::now().checked_add(wait)
         {
@@ -158,7 +158,7 @@ impl Telegram {
 }
 
 /// Returns the beginning of a reply that fits one message; `None` if nothing can be seen of it yet.
-fn so_far(text: &str) -> Option<Formatted> {
+fn so_far(text: &str) -> Option<FormattedText> {
     let whole = formatted(text);
     let room = TEXT_UNITS_MAX - render::units(MORE);
     let mut shown = split(&whole, room).into_iter().next()?;

@@ -98,15 +98,24 @@ impl FileChange {
         self.state == other.state
     }
 
-    pub(crate) fn new(path: String, leads_to: Option<String>, before: Old, after: &str) -> Self {
+    pub(crate) fn new(
+        path: String,
+        leads_to: Option<String>,
+        before: FileBeforeChange,
+        after: &str,
+    ) -> Self {
         let (before, state, old) = match before {
-            Old::Absent => (FileBefore::Absent, FileState::Absent, Some(String::new())),
-            Old::Text(text) => {
+            FileBeforeChange::Absent => {
+                (FileBefore::Absent, FileState::Absent, Some(String::new()))
+            }
+            FileBeforeChange::Text(text) => {
                 let state = FileState::with(text.as_bytes());
                 (FileBefore::Text, state, Some(text))
             }
-            Old::Other { bytes, state, .. } => (FileBefore::Other { bytes }, state, None),
-            Old::Unreadable => (FileBefore::Unreadable, FileState::Unusable, None),
+            FileBeforeChange::Other { bytes, state, .. } => {
+                (FileBefore::Other { bytes }, state, None)
+            }
+            FileBeforeChange::Unreadable => (FileBefore::Unreadable, FileState::Unusable, None),
         };
         let compared = old.and_then(|old| compare(&old, after));
         let (counts, lines) = match compared {
@@ -126,7 +135,7 @@ impl FileChange {
 
 /// The file that a call of `write_file` or `edit_file` would replace.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Replaced {
+pub struct ReplacedFile {
     /// The target of the path's links; `None` if it has none.
     pub leads_to: Option<String>,
     /// The file before the call.
@@ -137,13 +146,17 @@ pub struct Replaced {
     pub after: Option<String>,
 }
 
-impl Replaced {
-    pub(crate) fn new(leads_to: Option<String>, before: Old, after: Option<String>) -> Self {
+impl ReplacedFile {
+    pub(crate) fn new(
+        leads_to: Option<String>,
+        before: FileBeforeChange,
+        after: Option<String>,
+    ) -> Self {
         let (before, text) = match before {
-            Old::Absent => (FileBefore::Absent, Some(String::new())),
-            Old::Text(text) => (FileBefore::Text, Some(text)),
-            Old::Other { bytes, .. } => (FileBefore::Other { bytes }, None),
-            Old::Unreadable => (FileBefore::Unreadable, None),
+            FileBeforeChange::Absent => (FileBefore::Absent, Some(String::new())),
+            FileBeforeChange::Text(text) => (FileBefore::Text, Some(text)),
+            FileBeforeChange::Other { bytes, .. } => (FileBefore::Other { bytes }, None),
+            FileBeforeChange::Unreadable => (FileBefore::Unreadable, None),
         };
         Self {
             leads_to,
@@ -155,7 +168,7 @@ impl Replaced {
 }
 
 /// Previous content of a path, read within the bounds.
-pub(crate) enum Old {
+pub(crate) enum FileBeforeChange {
     Absent,
     Text(String),
     Other {
@@ -198,7 +211,11 @@ pub fn preview(
 ///
 /// # Errors
 /// The error with which the call would fail.
-pub fn replaced(workspace: &Workspace, tool: &str, arguments: &Value) -> Result<Replaced, String> {
+pub fn replaced(
+    workspace: &Workspace,
+    tool: &str,
+    arguments: &Value,
+) -> Result<ReplacedFile, String> {
     let found = match tool {
         edit::EDIT_FILE => {
             edit::Args::deserialize(arguments).map(|args| edit::replaced(&args, workspace))
@@ -256,10 +273,10 @@ impl ChangeLog {
     }
 }
 
-type Compared = ((usize, usize), Vec<DiffLine>);
+type LineComparison = ((usize, usize), Vec<DiffLine>);
 
 /// Returns the lines added and removed, and the difference; nothing if it would cost too much.
-fn compare(old: &str, new: &str) -> Option<Compared> {
+fn compare(old: &str, new: &str) -> Option<LineComparison> {
     let lines = |text: &str| text.matches('\n').count();
     if lines(old).max(lines(new)) > COMPARED_LINES_MAX {
         return None;
@@ -408,7 +425,8 @@ mod tests {
     #[test]
     fn the_latest_changes_are_kept_until_they_are_taken() {
         let log = ChangeLog::default();
-        let change = |at: usize| FileChange::new(format!("{at}"), None, Old::Absent, "");
+        let change =
+            |at: usize| FileChange::new(format!("{at}"), None, FileBeforeChange::Absent, "");
         for at in 0..=KEPT_MAX {
             log.note(CallId::new(format!("{at}")), change(at));
         }

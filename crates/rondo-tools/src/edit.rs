@@ -1,7 +1,7 @@
 //! The tool `edit_file`. The rules of a match are in `matching`.
 
 use crate::blocking::{self, Call};
-use crate::change::{ChangeLog, FileChange, Old, Replaced};
+use crate::change::{ChangeLog, FileBeforeChange, FileChange, ReplacedFile};
 use crate::encoding::Encoding;
 use crate::failure::Failure;
 use crate::matching::{Edit, LineEnds, list};
@@ -290,7 +290,7 @@ fn edit(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
 
 impl Plan<'_> {
     fn change(self) -> FileChange {
-        let before = Old::Text(self.text);
+        let before = FileBeforeChange::Text(self.text);
         FileChange::new(self.shown, self.leads_to, before, &self.content)
     }
 }
@@ -301,11 +301,11 @@ pub(crate) fn preview(args: &Args, workspace: &Workspace) -> Result<FileChange, 
 }
 
 /// Returns the file that a call would edit, and its text afterwards.
-pub(crate) fn replaced(args: &Args, workspace: &Workspace) -> Result<Replaced, Failure> {
+pub(crate) fn replaced(args: &Args, workspace: &Workspace) -> Result<ReplacedFile, Failure> {
     let plan = plan(args, workspace, |_, _| Ok(()))?;
-    Ok(Replaced::new(
+    Ok(ReplacedFile::new(
         plan.leads_to,
-        Old::Text(plan.text),
+        FileBeforeChange::Text(plan.text),
         Some(plan.content),
     ))
 }

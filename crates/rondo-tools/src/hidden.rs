@@ -42,7 +42,7 @@ impl fmt::Debug for DeniedFiles {
 
 /// Hidden entries of the directories of a workspace.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
-pub struct FoundHidden {
+pub struct HiddenPaths {
     /// The files and directories that are ignored; with a directory, all that is in it.
     pub ignored: Vec<PathBuf>,
     /// Those that a rule denies.
@@ -53,7 +53,7 @@ pub struct FoundHidden {
     pub is_complete: bool,
 }
 
-impl FoundHidden {
+impl HiddenPaths {
     fn count(&self) -> usize {
         self.ignored.len() + self.denied.len() + self.closed.len()
     }
@@ -61,7 +61,7 @@ impl FoundHidden {
 
 /// Hidden entries of one directory and all below it.
 #[derive(Debug, Default)]
-pub(crate) struct Hidden {
+pub(crate) struct HiddenRules {
     ignored: Vec<Gitignore>,
     denied: Option<DeniedFiles>,
     /// The outermost directory with an ignore file, if it is above the root.
@@ -71,7 +71,7 @@ pub(crate) struct Hidden {
     targets: OnceLock<Vec<PathBuf>>,
 }
 
-impl Hidden {
+impl HiddenRules {
     /// Reads the ignore file of a root, and those of the directories above it in the same repository. `patterns` count as if
     /// they were in that of the root.
     ///
@@ -109,7 +109,7 @@ impl Hidden {
     }
 
     /// Records the targets of hidden links, if they are not known yet.
-    pub(crate) fn note_links(&self, found: &FoundHidden) {
+    pub(crate) fn note_links(&self, found: &HiddenPaths) {
         self.targets.get_or_init(|| self.targets_in(found));
     }
 
@@ -121,7 +121,7 @@ impl Hidden {
     }
 
     /// Returns the targets of hidden links, but for those that lead to the root itself or out of it upwards.
-    fn targets_in(&self, found: &FoundHidden) -> Vec<PathBuf> {
+    fn targets_in(&self, found: &HiddenPaths) -> Vec<PathBuf> {
         let hidden = found.ignored.iter().chain(&found.denied);
         let links = hidden.filter(|it| it.is_symlink());
         let targets = links.filter_map(|it| it.canonicalize().ok());
@@ -169,10 +169,10 @@ impl Hidden {
 }
 
 /// Looks for what is hidden below the roots, as far as the bounds allow. Follows no links.
-pub(crate) fn find<'a>(roots: impl Iterator<Item = &'a Hidden>) -> FoundHidden {
-    let mut found = FoundHidden {
+pub(crate) fn find<'a>(roots: impl Iterator<Item = &'a HiddenRules>) -> HiddenPaths {
+    let mut found = HiddenPaths {
         is_complete: true,
-        ..FoundHidden::default()
+        ..HiddenPaths::default()
     };
     let mut budget = ENTRIES_MAX;
     for hidden in roots.filter(|it| !it.is_empty()) {

@@ -53,11 +53,11 @@ mod workspace;
 mod write;
 
 pub use change::{
-    ChangeLog, DiffKind, DiffLine, FileBefore, FileChange, Replaced, preview, replaced,
+    ChangeLog, DiffKind, DiffLine, FileBefore, FileChange, ReplacedFile, preview, replaced,
 };
 pub use documents::{DocumentReader, DocumentText};
 pub use edit::{EDIT_FILE, EditFile};
-pub use hidden::{DeniedFiles, FoundHidden, IGNORE_FILE};
+pub use hidden::{DeniedFiles, HiddenPaths, IGNORE_FILE};
 pub use instruction_files::{
     RepositoryInstructions, instruction_file, repository_instructions, repository_root,
 };

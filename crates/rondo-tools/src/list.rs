@@ -2,7 +2,7 @@
 
 use crate::blocking::{self, Call, given};
 use crate::failure::Failure;
-use crate::walk::{Found, Order, VISITED_MAX, Walk};
+use crate::walk::{Order, VISITED_MAX, Walk, WalkEntry};
 use crate::workspace::{Access, Workspace, WorkspacePath, open_regular};
 use async_trait::async_trait;
 use rondo_core::ports::{Tool, ToolInvocation};
@@ -146,7 +146,7 @@ struct Rendered {
 }
 
 impl Listing {
-    fn add(&mut self, place: &WorkspacePath<'_>, found: &Found) {
+    fn add(&mut self, place: &WorkspacePath<'_>, found: &WalkEntry) {
         self.total += 1;
         self.files += usize::from(!found.metadata.is_dir());
         if self.entries.len() >= ENTRIES_MAX {

@@ -16,9 +16,9 @@ mod words;
 
 use crate::workspace::Workspace;
 use counting::Counts;
-use looking::{Seen, look};
+use looking::{DirectoryContents, look};
 pub use occurrences::Occurrences;
-use rank::{Ranking, TextFile, Together, rank};
+use rank::{MatchingLines, Ranking, TextFile, rank};
 use std::fmt;
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ const ANSWER_NOW: &str = "(If <found> holds the answer, answer now.)";
 /// Overlap of a question and a directory. Its text is [`Display`](fmt::Display).
 #[derive(Debug, Default)]
 pub struct Overview {
-    seen: Seen,
+    seen: DirectoryContents,
     ranking: Ranking,
     /// Set if the question asks for a count.
     counts: bool,
@@ -163,7 +163,7 @@ impl Overview {
     }
 
     /// Shows the lines of a file that have all words of its best one, and says how many there are.
-    fn push_together(&self, together: &Together, whole: Option<usize>, found: &mut Lines) {
+    fn push_together(&self, together: &MatchingLines, whole: Option<usize>, found: &mut Lines) {
         let Some(file) = self.seen.files.get(together.file) else {
             return;
         };

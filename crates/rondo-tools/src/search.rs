@@ -2,7 +2,7 @@
 
 use crate::blocking::{self, Call, given};
 use crate::failure::Failure;
-use crate::walk::{Found, Order, Walk};
+use crate::walk::{Order, Walk, WalkEntry};
 use crate::workspace::{Access, Workspace, WorkspacePath, open_regular};
 use async_trait::async_trait;
 use grep_matcher::LineTerminator;
@@ -187,7 +187,7 @@ impl Search<'_> {
             order: Order::Depth,
             call: self.call,
         };
-        let hit_bound = walk.each(|found: &Found| {
+        let hit_bound = walk.each(|found: &WalkEntry| {
             if found.metadata.is_file() {
                 self.file(place, &found.relative)?;
             }

@@ -19,10 +19,10 @@ const FILES_MAX: usize = 256;
 /// The bound on a text that is kept to show what changed, in bytes.
 const TEXT_BYTES_MAX: usize = 64 << 10;
 
-static SEEN: Mutex<VecDeque<Seen>> = Mutex::new(VecDeque::new());
+static SEEN: Mutex<VecDeque<SeenFile>> = Mutex::new(VecDeque::new());
 
 /// A file as it was last read or written.
-struct Seen {
+struct SeenFile {
     session: SessionId,
     path: PathBuf,
     state: FileState,
@@ -48,7 +48,7 @@ pub(crate) fn note_read(call: &Call, place: &WorkspacePath<'_>, bytes: u64) {
 /// Records the content of a file, as a call has written or shown it.
 pub(crate) fn note(call: &Call, place: &WorkspacePath<'_>, content: &[u8]) {
     let text = std::str::from_utf8(content).ok();
-    let seen = Seen {
+    let seen = SeenFile {
         session: call.session.clone(),
         path: place.full(),
         state: FileState::with(content),
@@ -93,12 +93,12 @@ pub(crate) fn check(call: &Call, place: &WorkspacePath<'_>, text: &str) -> Resul
     )))
 }
 
-impl Seen {
+impl SeenFile {
     fn is(&self, session: &SessionId, path: &PathBuf) -> bool {
         (&self.session, &self.path) == (session, path)
     }
 }
 
-fn all() -> MutexGuard<'static, VecDeque<Seen>> {
+fn all() -> MutexGuard<'static, VecDeque<SeenFile>> {
     SEEN.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -43,7 +43,7 @@ pub(crate) struct Walk<'a> {
 
 /// One entry that was found.
 #[derive(Clone)]
-pub(crate) struct Found {
+pub(crate) struct WalkEntry {
     /// Relative to the root.
     pub(crate) relative: PathBuf,
     pub(crate) metadata: Metadata,
@@ -51,7 +51,7 @@ pub(crate) struct Found {
 
 /// An entry that waits for its turn.
 struct Pending {
-    found: Found,
+    found: WalkEntry,
     depth: usize,
     rules: Rules,
 }
@@ -65,7 +65,7 @@ impl Walk<'_> {
     /// take the environment.
     pub(crate) fn each(
         &self,
-        mut visit: impl FnMut(&Found) -> Result<ControlFlow<()>, Failure>,
+        mut visit: impl FnMut(&WalkEntry) -> Result<ControlFlow<()>, Failure>,
     ) -> Result<bool, Failure> {
         let start = self.place.resolved()?;
         let filter = self.filter()?;
@@ -130,7 +130,12 @@ impl Walk<'_> {
         Ok(pending.collect())
     }
 
-    fn found(&self, parent: &Path, entry: &DirEntry, rules: &Rules) -> Option<(OsString, Found)> {
+    fn found(
+        &self,
+        parent: &Path,
+        entry: &DirEntry,
+        rules: &Rules,
+    ) -> Option<(OsString, WalkEntry)> {
         let name = entry.file_name();
         if name.as_encoded_bytes().starts_with(b".") {
             return None;
@@ -146,7 +151,7 @@ impl Walk<'_> {
             return None;
         }
         let metadata = entry.metadata().ok()?;
-        Some((name, Found { relative, metadata }))
+        Some((name, WalkEntry { relative, metadata }))
     }
 
     /// Returns the rules of all directories from the root down to the parent of `start`.
@@ -191,7 +196,7 @@ impl Walk<'_> {
 }
 
 /// A glob names files, from the root or from where the walk starts.
-fn passes(filter: &Override, found: &Found, start: &Path) -> bool {
+fn passes(filter: &Override, found: &WalkEntry, start: &Path) -> bool {
     let matches = |path: &Path| filter.matched(path, false).is_whitelist();
     let below = found.relative.strip_prefix(start);
     !found.metadata.is_dir() && (matches(&found.relative) || below.is_ok_and(matches))

@@ -1,7 +1,7 @@
 //! The directories that file tools may touch.
 
 use crate::failure::Failure;
-use crate::hidden::{self, DeniedFiles, FoundHidden, Hidden, IGNORE_FILE};
+use crate::hidden::{self, DeniedFiles, HiddenPaths, HiddenRules, IGNORE_FILE};
 use crate::rules::Rules;
 use cap_fs_ext::OpenOptionsSyncExt;
 use cap_std::ambient_authority;
@@ -63,7 +63,7 @@ pub(crate) struct Root {
     /// Rules of the ignore files above it.
     rules: Rules,
     /// Entries that no tool may read.
-    hidden: Hidden,
+    hidden: HiddenRules,
 }
 
 /// Intended use of a path by a tool.
@@ -133,7 +133,7 @@ impl Workspace {
         denied: Option<&DeniedFiles>,
     ) -> Result<Self, WorkspaceError> {
         for root in &mut self.roots {
-            let hidden = Hidden::new(&root.dir, &root.path, patterns, denied.cloned());
+            let hidden = HiddenRules::new(&root.dir, &root.path, patterns, denied.cloned());
             root.hidden = hidden.map_err(|(directory, source)| WorkspaceError::Ignored {
                 path: directory.join(IGNORE_FILE),
                 source,
@@ -146,7 +146,7 @@ impl Workspace {
     ///
     /// This may take as long as the disk does.
     #[must_use]
-    pub fn find_hidden(&self) -> FoundHidden {
+    pub fn find_hidden(&self) -> HiddenPaths {
         let roots = self.roots.iter().filter(|root| root.writable);
         let found = hidden::find(roots.map(|root| &root.hidden));
         self.roots
@@ -228,7 +228,7 @@ impl Root {
         let rules = Rules::above(&canonical);
         Ok(Self {
             rules,
-            hidden: Hidden::default(),
+            hidden: HiddenRules::default(),
             path: canonical,
             alias,
             dir,
@@ -287,7 +287,7 @@ impl WorkspacePath<'_> {
     }
 
     /// Returns the files that no tool may read.
-    pub(crate) fn hidden(&self) -> &Hidden {
+    pub(crate) fn hidden(&self) -> &HiddenRules {
         &self.root.hidden
     }
 

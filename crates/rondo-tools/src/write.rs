@@ -1,7 +1,7 @@
 //! The tool `write_file`.
 
 use crate::blocking::{self, Call};
-use crate::change::{ChangeLog, FileChange, Old, Replaced};
+use crate::change::{ChangeLog, FileBeforeChange, FileChange, ReplacedFile};
 use crate::edit::{self, FILE_BYTES_MAX};
 use crate::encoding::Encoding;
 use crate::failure::Failure;
@@ -57,18 +57,18 @@ struct Evidence {
 }
 
 /// Content to write, with notes for the result.
-struct Fitted {
+struct FittedContent {
     content: String,
     notes: Vec<String>,
 }
 
-impl Fitted {
+impl FittedContent {
     /// Keeps the byte order mark and the line ends of the text that is replaced.
-    fn new(args: &Args, before: &Old, shown: &str) -> Self {
+    fn new(args: &Args, before: &FileBeforeChange, shown: &str) -> Self {
         let mut content = args.content.clone();
         let mut notes = Vec::new();
         match before {
-            Old::Text(old) => {
+            FileBeforeChange::Text(old) => {
                 if ends_in_crlf(old) && content.contains('\n') && !content.contains('\r') {
                     content = crlf(&content);
                     notes.push("lines end in CRLF as before".to_owned());
@@ -78,14 +78,16 @@ impl Fitted {
                     notes.push("the byte order mark was kept".to_owned());
                 }
             }
-            Old::Other {
+            FileBeforeChange::Other {
                 encoding: Some(encoding),
                 ..
             } => notes.push(format!(
                 "the replaced file: {}; the new one is UTF-8",
                 encoding.described(shown)
             )),
-            Old::Other { .. } | Old::Absent | Old::Unreadable => {}
+            FileBeforeChange::Other { .. }
+            | FileBeforeChange::Absent
+            | FileBeforeChange::Unreadable => {}
         }
         Self { content, notes }
     }
@@ -176,10 +178,10 @@ fn write(args: &Args, call: &Call) -> Result<ToolOutput, Failure> {
     call.proceed()?;
     let state = state_before(&target);
     let before = old(&target);
-    if let Old::Text(text) = &before {
+    if let FileBeforeChange::Text(text) = &before {
         seen::check(call, &place, text)?;
     }
-    let mut fitted = Fitted::new(args, &before, &place.shown());
+    let mut fitted = FittedContent::new(args, &before, &place.shown());
     if target.is_read_only() {
         fitted.notes.push(READ_ONLY.to_owned());
     }
@@ -212,34 +214,34 @@ pub(crate) fn preview(args: &Args, workspace: &Workspace) -> Result<FileChange, 
 }
 
 /// Looks at the file that a call would replace.
-pub(crate) fn replaced(args: &Args, workspace: &Workspace) -> Result<Replaced, Failure> {
+pub(crate) fn replaced(args: &Args, workspace: &Workspace) -> Result<ReplacedFile, Failure> {
     let (place, before, fitted) = found(args, workspace)?;
     let after = Some(fitted.content).filter(|it| *it != args.content);
-    Ok(Replaced::new(leads_to(&place), before, after))
+    Ok(ReplacedFile::new(leads_to(&place), before, after))
 }
 
 fn found<'a>(
     args: &'a Args,
     workspace: &'a Workspace,
-) -> Result<(WorkspacePath<'a>, Old, Fitted), Failure> {
+) -> Result<(WorkspacePath<'a>, FileBeforeChange, FittedContent), Failure> {
     let place = workspace.locate(&args.path, Access::Write)?;
     let before = match args.create_parents.unwrap_or(true) {
-        true => Target::find(&place)?.map_or(Old::Absent, |target| old(&target)),
+        true => Target::find(&place)?.map_or(FileBeforeChange::Absent, |target| old(&target)),
         false => old(&Target::open(&place, false)?),
     };
-    let fitted = Fitted::new(args, &before, &place.shown());
+    let fitted = FittedContent::new(args, &before, &place.shown());
     Ok((place, before, fitted))
 }
 
 /// Reads the content that a write replaces. A file that cannot be read is replaced all the same.
-fn old(target: &Target) -> Old {
+fn old(target: &Target) -> FileBeforeChange {
     if target.is_new() {
-        return Old::Absent;
+        return FileBeforeChange::Absent;
     }
-    read_old(target).unwrap_or(Old::Unreadable)
+    read_old(target).unwrap_or(FileBeforeChange::Unreadable)
 }
 
-fn read_old(target: &Target) -> Option<Old> {
+fn read_old(target: &Target) -> Option<FileBeforeChange> {
     let (file, metadata) = target.read().ok()?;
     let bound = u64::try_from(FILE_BYTES_MAX).unwrap_or(u64::MAX);
     let mut bytes = Vec::new();
@@ -250,7 +252,7 @@ fn read_old(target: &Target) -> Option<Old> {
     if bytes.len() > FILE_BYTES_MAX {
         let state = FileState::large(&metadata)?;
         let bytes = metadata.len();
-        return Some(Old::Other {
+        return Some(FileBeforeChange::Other {
             bytes,
             state,
             encoding: None,
@@ -258,14 +260,14 @@ fn read_old(target: &Target) -> Option<Old> {
     }
     let state = FileState::with(&bytes);
     Some(match String::from_utf8(bytes) {
-        Ok(text) if !text.contains('\0') => Old::Text(text),
+        Ok(text) if !text.contains('\0') => FileBeforeChange::Text(text),
         Ok(text) => other(text.as_bytes(), state),
         Err(err) => other(err.as_bytes(), state),
     })
 }
 
-fn other(bytes: &[u8], state: FileState) -> Old {
-    Old::Other {
+fn other(bytes: &[u8], state: FileState) -> FileBeforeChange {
+    FileBeforeChange::Other {
         bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
         state,
         encoding: Encoding::of(bytes),
@@ -282,14 +284,14 @@ fn again(
         .ok()?;
     let before = interrupted.evidence.before.clone();
     let (text, _) = edit::load(&Target::open(&place, false).ok()?, &place.shown()).ok()?;
-    let fitted = Fitted {
+    let fitted = FittedContent {
         content: text,
         notes: Vec::new(),
     };
     Some(result(&place, &fitted, before))
 }
 
-fn result(place: &WorkspacePath<'_>, written: &Fitted, before: FileState) -> ToolOutput {
+fn result(place: &WorkspacePath<'_>, written: &FittedContent, before: FileState) -> ToolOutput {
     let status = match before {
         FileState::Absent => "created",
         _ => "replaced",

@@ -28,8 +28,10 @@ mod transcript;
 
 pub use call_line::call_line;
 pub use futures_util::future::BoxFuture;
-pub use markdown::{Written, code_blocks};
-pub use options::{AtExit, Colours, Mouse, Notify, Options};
+pub use markdown::{MarkdownWriter, code_blocks};
+pub use options::{Colours, ExitOutput, Mouse, Notify, Options};
 pub use rondo_runtime::terminal::TerminalContext;
-pub use run::{Added, Ended, Kept, Left, Notes, Opening, Program, Told, open};
+pub use run::{
+    AddedReply, KeptSessions, Notes, Opening, Program, ScreenEnd, ScreenResult, UserAdditions, open,
+};
 pub use transcript::change_lines;

@@ -30,7 +30,7 @@ pub enum Colours {
 
 /// Output to the terminal's own scrollback when the screen is left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum AtExit {
+pub enum ExitOutput {
     /// Everything that was not printed yet.
     #[default]
     All,
@@ -74,7 +74,7 @@ pub struct Options {
     /// Set if the earlier messages of the session are in the terminal's scrollback already.
     pub is_continued: bool,
     /// Output when it is left.
-    pub at_exit: AtExit,
+    pub at_exit: ExitOutput,
     /// How a person is called who looks elsewhere.
     pub notify: Notify,
     /// Uses the editing keys of vi.

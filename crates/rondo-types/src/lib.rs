@@ -50,9 +50,9 @@ pub use reply::{Candidate, FinishReason, Reply, ResponseName};
 pub use request::{Effort, ModelInfo, ModelRequest, Sampling, ServerAddress, ToolChoice};
 pub use time::TimeMs;
 pub use tool::{
-    Allowance, ChangedFile, Concurrency, Effects, FileVersion, InDoubtDecision, Recovery, TodoItem,
-    TodoStatus, ToolError, ToolErrorCode, ToolHints, ToolOutcome, ToolOutput, ToolProgress,
-    ToolSpec, Used,
+    ChangedFile, Concurrency, Effects, FileVersion, InDoubtDecision, Recovery, RemainingLimits,
+    Spend, TodoItem, TodoStatus, ToolError, ToolErrorCode, ToolHints, ToolOutcome, ToolOutput,
+    ToolProgress, ToolSpec,
 };
 pub use tool_kind::ToolKind;
 pub use tool_names::ToolNames;

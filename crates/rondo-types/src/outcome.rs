@@ -2,7 +2,7 @@
 
 use crate::text;
 use crate::{
-    CallId, FinishReason, Message, ModelError, NanoUsd, ToolContent, Transcript, Usage, Used,
+    CallId, FinishReason, Message, ModelError, NanoUsd, Spend, ToolContent, Transcript, Usage,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -35,7 +35,7 @@ pub struct Outcome {
     pub cost: Option<NanoUsd>,
     /// Additional use by the turns that its calls started; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delegated: Option<Used>,
+    pub delegated: Option<Spend>,
     /// Steps taken: model requests, without retries and fallbacks.
     pub steps: u32,
     /// Number of tool calls that were run.
@@ -63,8 +63,8 @@ pub struct Outcome {
 impl Outcome {
     /// Returns the usage of the turn, with the turns that its calls started.
     #[must_use]
-    pub fn used(&self) -> Used {
-        let own = Used {
+    pub fn used(&self) -> Spend {
+        let own = Spend {
             steps: self.steps,
             calls: self.tool_calls,
             tokens: self.usage.total(),
@@ -198,7 +198,7 @@ mod steering {
 
     #[derive(Serialize, Deserialize)]
     #[serde(untagged)]
-    enum Written {
+    enum StoredMessage {
         Text(String),
         Message(Box<Message>),
     }
@@ -207,18 +207,18 @@ mod steering {
         let written = messages.iter().map(|message| {
             let text = message.text();
             match *message == Message::user(&text) {
-                true => Written::Text(text),
-                false => Written::Message(Box::new(message.clone())),
+                true => StoredMessage::Text(text),
+                false => StoredMessage::Message(Box::new(message.clone())),
             }
         });
         to.collect_seq(written)
     }
 
     pub(super) fn deserialize<'a, D: Deserializer<'a>>(from: D) -> Result<Vec<Message>, D::Error> {
-        let written = Vec::<Written>::deserialize(from)?;
+        let written = Vec::<StoredMessage>::deserialize(from)?;
         let messages = written.into_iter().map(|it| match it {
-            Written::Text(text) => Message::user(text),
-            Written::Message(message) => *message,
+            StoredMessage::Text(text) => Message::user(text),
+            StoredMessage::Message(message) => *message,
         });
         Ok(messages.collect())
     }

@@ -274,7 +274,7 @@ impl ToolOutcome {
 
     /// Returns the usage of the turns that the call started.
     #[must_use]
-    pub fn used(&self) -> Option<Used> {
+    pub fn used(&self) -> Option<Spend> {
         match self {
             Self::Ok(output) => output.used.as_deref().copied(),
             Self::Error(error) => error.used.as_deref().copied(),
@@ -322,7 +322,7 @@ pub struct ToolOutput {
     pub from_outside: bool,
     /// Use by the turns that the call started; it counts against the limits of the turn that made the call.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub used: Option<Box<Used>>,
+    pub used: Option<Box<Spend>>,
     /// The session's to-do list from now on, if the call changed it; at most [`TodoItem::COUNT_MAX`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub todo: Option<Vec<TodoItem>>,
@@ -415,7 +415,7 @@ impl ToolProgress {
 /// Rest of a turn's limits for a turn that one of its calls starts; `None` is unlimited. Carved out of what is left
 /// to the parent beyond its own next request and its last one, in equal parts for the calls that run at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Allowance {
+pub struct RemainingLimits {
     /// Model requests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<u32>,
@@ -442,7 +442,7 @@ pub struct Allowance {
     pub time: Option<Duration>,
 }
 
-impl Allowance {
+impl RemainingLimits {
     /// Returns the limits, none of them beyond this allowance. A turn has at least one step, so a caller looks at
     /// [`Self::is_spent`] first.
     #[must_use]
@@ -474,7 +474,7 @@ impl Allowance {
 
 /// Use by the turns that a call started, including the turns that these started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Used {
+pub struct Spend {
     /// Model requests.
     pub steps: u32,
     /// Tool calls.
@@ -490,7 +490,7 @@ pub struct Used {
     pub cost: Option<NanoUsd>,
 }
 
-impl Used {
+impl Spend {
     /// Returns both together. The cost is that of what has a known price.
     #[must_use]
     pub fn plus(self, more: Self) -> Self {
@@ -587,7 +587,7 @@ pub struct ToolError {
     pub details: Value,
     /// Use by the turns that the call started; as [`ToolOutput::used`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub used: Option<Box<Used>>,
+    pub used: Option<Box<Spend>>,
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 use crate::tool_names::ToolNames;
 use crate::{
     BlockInfo, CallId, ChangedFile, ErrorClass, Finding, InDoubtDecision, JobId, Limits, MediaInfo,
-    Question, QuestionId, SessionId, StopReason, TimeMs, TodoItem, ToolErrorCode, ToolProgress,
-    TurnId, Usage, Used,
+    Question, QuestionId, SessionId, Spend, StopReason, TimeMs, TodoItem, ToolErrorCode,
+    ToolProgress, TurnId, Usage,
 };
 use serde::de::Error as _;
 use serde::ser::{Error as _, SerializeMap};
@@ -174,7 +174,7 @@ pub enum EventBody {
         from_outside: bool,
         /// Use by the turns that it started.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        used: Option<Used>,
+        used: Option<Spend>,
     },
     /// The session's to-do list changed, by the call before this event.
     TodoChanged {
@@ -415,7 +415,7 @@ pub struct ResultEvent {
     pub cost_usd: Option<f64>,
     /// Additional use by the turns that its calls started; `None` if there were none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub delegated: Option<Used>,
+    pub delegated: Option<Spend>,
     /// Steps taken: model requests, without retries and fallbacks.
     pub steps: u32,
     /// Number of tool calls that were run.

@@ -22,7 +22,7 @@ pub(crate) trait Io: Read + Write + Send + Unpin {}
 impl<I: Read + Write + Send + Unpin> Io for I {}
 
 /// A connection to a target.
-pub(crate) struct Dialled {
+pub(crate) struct DialedConnection {
     pub(crate) io: Box<dyn Io>,
     /// Set if a proxy passes the request on, which then names the address in full.
     pub(crate) is_forwarded: bool,
@@ -42,14 +42,14 @@ pub(crate) async fn dial(
     uri: &Uri,
     net: &dyn Net,
     transport: &Transport,
-) -> Result<Dialled, WebError> {
+) -> Result<DialedConnection, WebError> {
     let failed = |source| WebError::Connection {
         host: target.host.clone(),
         source,
     };
     if let Some(connected) = transport.by_proxy(uri).await {
         let connected = connected.map_err(failed)?;
-        return Ok(Dialled {
+        return Ok(DialedConnection {
             io: Box::new(connected.stream),
             is_forwarded: connected.is_forwarded,
             authorization: connected.authorization,
@@ -65,7 +65,7 @@ pub(crate) async fn dial(
     } else {
         Box::new(TokioIo::new(stream))
     };
-    Ok(Dialled {
+    Ok(DialedConnection {
         io,
         is_forwarded: false,
         authorization: None,

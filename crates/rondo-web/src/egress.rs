@@ -2,7 +2,7 @@
 
 use crate::WebError;
 use crate::body::{self, BodyError};
-use crate::dial::{Dialled, dial};
+use crate::dial::{DialedConnection, dial};
 use crate::net::{Net, SystemNet};
 use crate::target::{AllowedHost, Target};
 use bytes::Bytes;
@@ -79,7 +79,7 @@ pub struct Page {
 
 /// Outcome of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fetched {
+pub enum FetchResult {
     /// A page.
     Page(Page),
     /// A redirect to another site, which was not followed: permission for one host is none for another.
@@ -121,7 +121,7 @@ impl Egress {
     ///
     /// # Cancel safety
     /// Dropping it ends the request.
-    pub async fn get(&self, ask: Ask<'_>) -> Result<Fetched, WebError> {
+    pub async fn get(&self, ask: Ask<'_>) -> Result<FetchResult, WebError> {
         let first = Target::parse(ask.url, &self.allowed)?;
         let host = first.host.clone();
         let got = tokio::time::timeout(self.time_max, self.follow(first, &ask)).await;
@@ -131,7 +131,7 @@ impl Egress {
         }))
     }
 
-    async fn follow(&self, first: Target, ask: &Ask<'_>) -> Result<Fetched, WebError> {
+    async fn follow(&self, first: Target, ask: &Ask<'_>) -> Result<FetchResult, WebError> {
         let mut target = first;
         for _ in 0..=REDIRECTS_MAX {
             let (response, _connection) = self.request(&target, ask).await?;
@@ -148,7 +148,7 @@ impl Egress {
                     });
                 }
                 if !next.is_same_site(&target) {
-                    return Ok(Fetched::Elsewhere {
+                    return Ok(FetchResult::Elsewhere {
                         url: next.url.into(),
                     });
                 }
@@ -169,7 +169,7 @@ impl Egress {
             }
             return page(target, response, ask.bytes_max)
                 .await
-                .map(Fetched::Page);
+                .map(FetchResult::Page);
         }
         Err(WebError::Redirects {
             host: target.host,
@@ -217,7 +217,7 @@ impl fmt::Debug for Egress {
 fn request(
     target: &Target,
     uri: &Uri,
-    dialled: &Dialled,
+    dialled: &DialedConnection,
     ask: &Ask<'_>,
 ) -> Result<Request<NoBody>, hyper::http::Error> {
     let path = uri.path_and_query().map_or("/", |it| it.as_str());

@@ -3,7 +3,7 @@
 use crate::calls::{asking_outside, called};
 use crate::charset::decode;
 use crate::content::{Content, content};
-use crate::egress::{Ask, Egress, Fetched, Page};
+use crate::egress::{Ask, Egress, FetchResult, Page};
 use crate::reader::{Document, ReadText, Reader};
 use async_trait::async_trait;
 use hyper::header::HeaderMap;
@@ -60,8 +60,8 @@ impl WebFetch {
         };
         let fetched = self.egress.get(ask).await.map_err(|err| err.line())?;
         let page = match fetched {
-            Fetched::Page(page) => page,
-            Fetched::Elsewhere { url } => {
+            FetchResult::Page(page) => page,
+            FetchResult::Elsewhere { url } => {
                 let told = format!("[it leads to another site; to read it, fetch {url}]");
                 return Ok(output(told, false));
             }

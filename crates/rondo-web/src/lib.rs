@@ -30,7 +30,7 @@ mod target;
 #[cfg(target_os = "linux")]
 mod unix;
 
-pub use egress::{Ask, Egress, Fetched, Page, REDIRECTS_MAX, TIME_MAX};
+pub use egress::{Ask, Egress, FetchResult, Page, REDIRECTS_MAX, TIME_MAX};
 pub use error::WebError;
 pub use fetch::{FETCH_TOOL, RESULT_BYTES_MAX, WebFetch};
 pub use net::{Net, SystemNet};

@@ -18,4 +18,4 @@ mod outbound;
 mod signer;
 
 pub use channel::{Endpoint, NAME, Webhook};
-pub use signer::{Rejected, SignatureError, Signed, Signer};
+pub use signer::{SignatureError, SignatureRejection, Signed, Signer};

@@ -14,7 +14,7 @@ use rondo_hub::channel::ChannelError;
 use rondo_hub::connections::{
     self, AddressBounds, AddressPlace, BodyRefused, ByteBound, network, read_body,
 };
-use rondo_hub::inbox::{Inbox, InboxError, Taken};
+use rondo_hub::inbox::{Inbox, InboxError, InboxResult};
 use serde_json::json;
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -213,9 +213,9 @@ impl Server {
         let event = inbound::read(name, &signed.id, now, &body)
             .map_err(|reason| (StatusCode::BAD_REQUEST, reason.to_owned()))?;
         match self.inbox.push(event).await {
-            Ok(Taken::Accepted) => Ok("accepted"),
-            Ok(Taken::Duplicate) => Ok("known"),
-            Ok(Taken::Dropped) => refuse(
+            Ok(InboxResult::Accepted) => Ok("accepted"),
+            Ok(InboxResult::Duplicate) => Ok("known"),
+            Ok(InboxResult::Dropped) => refuse(
                 StatusCode::FORBIDDEN,
                 &format!(
                     "`webhook:{name}` is not a user of this hub, or its role does not allow this"

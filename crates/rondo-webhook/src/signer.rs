@@ -45,7 +45,7 @@ pub struct SignatureError;
 
 /// Why a request is not taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Rejected {
+pub enum SignatureRejection {
     /// A header is missing or malformed.
     #[error("the headers `webhook-id`, `webhook-timestamp` and `webhook-signature` are needed")]
     Headers,
@@ -89,7 +89,12 @@ impl Signer {
     ///
     /// # Errors
     /// When the headers, the time or the signature are not valid.
-    pub fn verify(&self, signed: &Signed, now_seconds: u64, body: &[u8]) -> Result<(), Rejected> {
+    pub fn verify(
+        &self,
+        signed: &Signed,
+        now_seconds: u64,
+        body: &[u8],
+    ) -> Result<(), SignatureRejection> {
         let is_id = (1..=ID_BYTES_MAX).contains(&signed.id.len())
             && signed
                 .id
@@ -98,9 +103,11 @@ impl Signer {
         // Digits alone, so that what was signed is what was read.
         let digits = Some(&signed.timestamp).filter(|it| it.bytes().all(|it| it.is_ascii_digit()));
         let seconds: Option<u64> = digits.and_then(|it| it.parse().ok());
-        let seconds = seconds.filter(|_| is_id).ok_or(Rejected::Headers)?;
+        let seconds = seconds
+            .filter(|_| is_id)
+            .ok_or(SignatureRejection::Headers)?;
         if seconds.abs_diff(now_seconds) > TOLERANCE_SECONDS {
-            return Err(Rejected::Time);
+            return Err(SignatureRejection::Time);
         }
         let signatures = signed.signature.split(' ').take(SIGNATURES_MAX);
         let ours = signatures.filter_map(|it| it.strip_prefix(VERSION)?.strip_prefix(','));
@@ -112,7 +119,7 @@ impl Signer {
         };
         match ours.into_iter().any(is_signed) {
             true => Ok(()),
-            false => Err(Rejected::Signature),
+            false => Err(SignatureRejection::Signature),
         }
     }
 
@@ -182,24 +189,24 @@ mod tests {
         };
         assert_eq!(
             change(&|it| it.id = "msg_other".to_owned()),
-            Err(Rejected::Signature)
+            Err(SignatureRejection::Signature)
         );
         assert_eq!(
             change(&|it| it.timestamp = (TIME + 1).to_string()),
-            Err(Rejected::Signature)
+            Err(SignatureRejection::Signature)
         );
         assert_eq!(
             change(&|it| it.signature = it.signature.replace("v1,", "v2,")),
-            Err(Rejected::Signature)
+            Err(SignatureRejection::Signature)
         );
         assert_eq!(
             change(&|it| it.signature.truncate(20)),
-            Err(Rejected::Signature)
+            Err(SignatureRejection::Signature)
         );
         for header in ["", "+1614265330", " 1614265330", "99999999999999999999999"] {
             assert_eq!(
                 change(&|it| it.timestamp = header.to_owned()),
-                Err(Rejected::Headers),
+                Err(SignatureRejection::Headers),
                 "{header}"
             );
         }
@@ -211,16 +218,19 @@ mod tests {
         ] {
             assert_eq!(
                 change(&|it| it.id.clone_from(&header)),
-                Err(Rejected::Headers),
+                Err(SignatureRejection::Headers),
                 "{header}"
             );
         }
         assert_eq!(
             signer().verify(&good, TIME, b"{}"),
-            Err(Rejected::Signature)
+            Err(SignatureRejection::Signature)
         );
         let other = Signer::new(&Secret::new("whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD")).unwrap();
-        assert_eq!(other.verify(&good, TIME, BODY), Err(Rejected::Signature));
+        assert_eq!(
+            other.verify(&good, TIME, BODY),
+            Err(SignatureRejection::Signature)
+        );
     }
 
     #[test]
@@ -229,9 +239,9 @@ mod tests {
         for (now, expected) in [
             (TIME + 300, Ok(())),
             (TIME - 300, Ok(())),
-            (TIME + 301, Err(Rejected::Time)),
-            (TIME - 301, Err(Rejected::Time)),
-            (0, Err(Rejected::Time)),
+            (TIME + 301, Err(SignatureRejection::Time)),
+            (TIME - 301, Err(SignatureRejection::Time)),
+            (0, Err(SignatureRejection::Time)),
         ] {
             assert_eq!(signer().verify(&signed, now, BODY), expected, "{now}");
         }
@@ -245,7 +255,7 @@ mod tests {
         signed.signature = format!("{}{}", "v1,AAAA ".repeat(8), signed.signature);
         assert_eq!(
             signer().verify(&signed, TIME, BODY),
-            Err(Rejected::Signature)
+            Err(SignatureRejection::Signature)
         );
     }
 }

@@ -3,7 +3,7 @@
 use crate::framing::{BodyEnd, Frame, Framer};
 use crate::halves::Halves;
 use crate::json::{mend_surrogates, raw};
-use crate::latch::{Latched, Reader};
+use crate::latch::{LatchedReader, Reader};
 use crate::{Bounds, errors, failure};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use serde_json::value::RawValue;
@@ -69,7 +69,7 @@ pub(crate) trait PayloadDecoder: Send {
 }
 
 /// Decodes a body with a dialect's [`PayloadDecoder`].
-pub(crate) type BodyDecoder<P> = Latched<BodyReader<P>>;
+pub(crate) type BodyDecoder<P> = LatchedReader<BodyReader<P>>;
 
 /// Reads a body with a dialect's [`PayloadDecoder`].
 #[derive(Debug, Clone, PartialEq)]

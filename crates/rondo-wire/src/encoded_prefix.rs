@@ -35,12 +35,12 @@ pub struct EncodedPrefix {
     messages: Vec<Weak<Message>>,
     /// Their elements, with commas between them.
     list: Bytes,
-    mark: Mark,
+    mark: EncoderMark,
 }
 
 /// State of an encoder between two messages.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Mark {
+pub(crate) struct EncoderMark {
     /// Set if the latest assistant message came from this dialect and provider.
     pub(crate) own: bool,
     /// The notes so far.
@@ -95,12 +95,17 @@ impl EncodedPrefix {
     }
 
     /// Returns the encoder's state at the end of the kept bytes.
-    pub(crate) fn mark(&self) -> Mark {
+    pub(crate) fn mark(&self) -> EncoderMark {
         self.mark.clone()
     }
 
     /// Adds the elements of further messages, which stay the same whatever comes after them.
-    pub(crate) fn settle(&mut self, more: &[Arc<Message>], elements: &[Json<'_>], mark: Mark) {
+    pub(crate) fn settle(
+        &mut self,
+        more: &[Arc<Message>],
+        elements: &[Json<'_>],
+        mark: EncoderMark,
+    ) {
         self.messages.extend(more.iter().map(Arc::downgrade));
         self.mark = mark;
         if elements.is_empty() {
@@ -125,10 +130,10 @@ impl EncodedPrefix {
         own: bool,
         notes: &Notes,
     ) {
-        let mark = Mark {
+        let mark = EncoderMark {
             own,
             notes: notes.first(notes.len()),
-            ..Mark::default()
+            ..EncoderMark::default()
         };
         let more = request.messages.get(from..).unwrap_or_default();
         self.settle(more, elements, mark);

@@ -2,7 +2,7 @@
 //! notes on what is left out.
 
 use crate::Target;
-use crate::encoded_prefix::Mark;
+use crate::encoded_prefix::EncoderMark;
 use crate::ids::IdRule;
 use crate::json::raw_if_object;
 use crate::lowering::{Lowering, LoweringCause, Notes};
@@ -38,7 +38,7 @@ pub(crate) struct Encoder<'a, D> {
 
 impl<'a, D: Rules> Encoder<'a, D> {
     /// Continues after the messages that are kept encoded.
-    pub(crate) fn resumed(mark: Mark, target: &'a Target) -> Self {
+    pub(crate) fn resumed(mark: EncoderMark, target: &'a Target) -> Self {
         Self {
             target,
             notes: Notes::resumed(mark.notes),

@@ -26,13 +26,13 @@ pub(crate) trait Reader: Send {
 
 /// Keeps a decoder's failure, and ends it once.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Latched<R> {
+pub(crate) struct LatchedReader<R> {
     pub(crate) reader: R,
     failed: Option<ModelError>,
     finished: bool,
 }
 
-impl<R> Latched<R> {
+impl<R> LatchedReader<R> {
     pub(crate) fn over(reader: R) -> Self {
         Self {
             reader,
@@ -51,7 +51,7 @@ impl<R> Latched<R> {
     }
 }
 
-impl<R: Reader> Decoder for Latched<R> {
+impl<R: Reader> Decoder for LatchedReader<R> {
     fn push(&mut self, bytes: &[u8], out: &mut Vec<ModelEvent>) -> Result<(), ModelError> {
         self.check()?;
         if self.ended() {

@@ -199,7 +199,7 @@
 pub use async_trait::async_trait;
 pub use rondo_agent::{
     Agent, AgentBuilder, BuildError, FnTool, NoArgs, OpenError, PendingQuestion, PendingQuestions,
-    Run, Session, ToolContext, TurnError, Typed, TypedError, approvals, tool,
+    Run, Session, ToolContext, TurnError, TypedAnswer, TypedError, approvals, tool,
 };
 pub use rondo_core;
 pub use rondo_core::events;
@@ -231,10 +231,10 @@ pub use rondo_otel as otel;
 pub use rondo_python as python;
 pub use rondo_types as types;
 pub use rondo_types::{
-    Allowance, Answer, AnswerValue, AskReason, CallId, EventBody, Limits, Message, ModelInfo,
-    ModelRequest, Outcome, Profile, Question, QuestionKind, SessionId, StopReason, ToolErrorCode,
-    ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolProgress, ToolSpec, Transcript, TurnEvent,
-    TurnId,
+    Answer, AnswerValue, AskReason, CallId, EventBody, Limits, Message, ModelInfo, ModelRequest,
+    Outcome, Profile, Question, QuestionKind, RemainingLimits, SessionId, StopReason,
+    ToolErrorCode, ToolHints, ToolKind, ToolOutcome, ToolOutput, ToolProgress, ToolSpec,
+    Transcript, TurnEvent, TurnId,
 };
 #[cfg(feature = "http")]
 pub use rondo_wire::{Bounds, Quirks};

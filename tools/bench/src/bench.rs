@@ -38,7 +38,7 @@ mod server;
 
 use anyhow::{Context, Result};
 use figures::{Figures, Steps};
-pub(crate) use program::{Keeping, Program};
+pub(crate) use program::{Journaling, Program};
 use rondo_tool_support::weights::{self, DEFAULT_MODEL};
 use rondo_tool_support::workspace;
 use rustix::process::{Resource, getrlimit, setrlimit};
@@ -212,9 +212,9 @@ impl Bench {
         self.raw_steps(SHORT, || Ok(()), &mut figures.raw_short)?;
         self.engine_steps(LONG, &mut figures.long)?;
         self.raw_steps(LONG, || Ok(()), &mut figures.raw_long)?;
-        self.steps("read", SHORT, Keeping::Nothing, &mut figures.ask)?;
-        self.steps("read", SHORT, Keeping::Durable, &mut figures.kept)?;
-        self.steps("exec", SHORT, Keeping::Nothing, &mut figures.exec)?;
+        self.steps("read", SHORT, Journaling::Nothing, &mut figures.ask)?;
+        self.steps("read", SHORT, Journaling::Durable, &mut figures.kept)?;
+        self.steps("exec", SHORT, Journaling::Nothing, &mut figures.exec)?;
         self.raw_steps(SHORT, raw::run_true, &mut figures.raw_exec)?;
         figures.raw_crowd.extend([self.raw_crowd()?]);
         let crowd = program::crowd(&self.example, &self.server, CROWD, CROWD_CALLS)?;
@@ -225,7 +225,7 @@ impl Bench {
     fn cold_start(&self, figures: &mut Figures) -> Result<()> {
         let (started, exchanges) =
             self.program
-                .converse(&self.server, "text", 0, Keeping::Durable)?;
+                .converse(&self.server, "text", 0, Journaling::Durable)?;
         let first = exchanges.first();
         figures
             .cold_start
@@ -237,7 +237,13 @@ impl Bench {
         Ok(())
     }
 
-    fn steps(&self, scenario: &str, turns: u32, keeping: Keeping, steps: &mut Steps) -> Result<()> {
+    fn steps(
+        &self,
+        scenario: &str,
+        turns: u32,
+        keeping: Journaling,
+        steps: &mut Steps,
+    ) -> Result<()> {
         let (_, exchanges) = self
             .program
             .converse(&self.server, scenario, turns, keeping)?;

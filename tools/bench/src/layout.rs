@@ -5,7 +5,7 @@
 //! page cache holds large pieces: scattered, they made 11 MB of the process's memory. The list is
 //! sorted, so that a new one differs only where the program does.
 
-use crate::bench::{Keeping, Program, Server};
+use crate::bench::{Journaling, Program, Server};
 use anyhow::{Context, Result, bail};
 use rondo_tool_support::workspace;
 use std::collections::{BTreeSet, HashMap};
@@ -55,7 +55,7 @@ fn called(binary: &Path) -> Result<BTreeSet<String>> {
     ];
     let program = Program::new(binary.to_owned())?.under(&tracer);
     let server = Server::start()?;
-    program.converse(&server, "text", 0, Keeping::Durable)?;
+    program.converse(&server, "text", 0, Journaling::Durable)?;
     let written = fs::read_to_string(&out).context("valgrind left no figures")?;
     Ok(functions(&written, binary))
 }

@@ -3,7 +3,7 @@
 use rondo_core::ToolInvocation;
 use rondo_core::clock::Clock;
 use rondo_core::ports::Asker;
-use rondo_types::{Allowance, CallId, SessionId, ToolOutput, ToolProgress, TurnId};
+use rondo_types::{CallId, RemainingLimits, SessionId, ToolOutput, ToolProgress, TurnId};
 use serde_json::Value;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -85,7 +85,7 @@ impl ToolContext {
 
     /// Returns the allowance of an agent that the call starts, from the rest of this turn's.
     #[must_use]
-    pub fn allowance(&self) -> Allowance {
+    pub fn allowance(&self) -> RemainingLimits {
         self.call.allowance
     }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use rondo_core::ports::{Asker, OutputSink, ProgressSink};
-use rondo_types::{Allowance, CallId, SessionId, TurnId};
+use rondo_types::{CallId, RemainingLimits, SessionId, TurnId};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -36,7 +36,7 @@ fn call(arguments: Value) -> ToolInvocation {
         cancel: CancellationToken::new(),
         output: OutputSink::discard(),
         progress: ProgressSink::discard(),
-        allowance: Allowance::default(),
+        allowance: RemainingLimits::default(),
         asker: Asker::nobody(),
     }
 }

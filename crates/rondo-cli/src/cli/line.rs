@@ -109,21 +109,21 @@ pub(crate) fn read(cli: &Command, args: Vec<OsString>, streams: Streams) -> Line
     cli.build();
     let scanned = Scan::of(&cli, &args);
     match scanned.found {
-        Found::Help
-        | Found::Unknown {
+        FirstWord::Help
+        | FirstWord::Unknown {
             command_follows: true,
         } => typed(args),
-        Found::Unknown {
+        FirstWord::Unknown {
             command_follows: false,
         } => implied(args, "ask"),
-        Found::Word(at) => match command_named(&cli, args.get(at)) {
+        FirstWord::Word(at) => match command_named(&cli, args.get(at)) {
             Some(_) if !scanned.literal => typed(moved(&cli, args, at)),
             _ => {
                 let words = args.get(at..).unwrap_or_default();
                 mistaken(&cli, words, scanned.literal).unwrap_or_else(|| implied(args, "ask"))
             }
         },
-        Found::Nothing => without_words(args, &scanned, streams),
+        FirstWord::Nothing => without_words(args, &scanned, streams),
     }
 }
 
@@ -182,7 +182,7 @@ fn command_named<'a>(command: &'a Command, word: Option<&OsString>) -> Option<&'
 
 /// Options before the first word.
 struct Scan {
-    found: Found,
+    found: FirstWord,
     /// Set if `--` is before the word: then it is a question's.
     literal: bool,
     /// Set if all options are those that every command takes.
@@ -192,7 +192,7 @@ struct Scan {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Found {
+enum FirstWord {
     /// A word, at this place.
     Word(usize),
     /// No word.
@@ -205,9 +205,9 @@ enum Found {
 
 impl Scan {
     fn of(cli: &Command, args: &[OsString]) -> Self {
-        let known = Known::of(cli);
+        let known = TopLevelOptions::of(cli);
         let mut scan = Self {
-            found: Found::Nothing,
+            found: FirstWord::Nothing,
             literal: false,
             only_global: true,
             fits_repl: true,
@@ -219,31 +219,31 @@ impl Scan {
                 scan.literal = true;
                 at += 1;
                 if at < args.len() {
-                    scan.found = Found::Word(at);
+                    scan.found = FirstWord::Word(at);
                 }
                 return scan;
             }
             if text == "-" || !text.starts_with('-') {
-                scan.found = Found::Word(at);
+                scan.found = FirstWord::Word(at);
                 return scan;
             }
             match known.look(&text) {
-                Seen::Help if scan.only_global => {
-                    scan.found = Found::Help;
+                Dashed::Help if scan.only_global => {
+                    scan.found = FirstWord::Help;
                     return scan;
                 }
-                Seen::Unknown => {
+                Dashed::Unknown => {
                     let rest = args.get(at + 1..).unwrap_or_default();
                     let command_follows = rest
                         .iter()
                         .take_while(|word| *word != "--")
                         .any(|word| command_named(cli, Some(word)).is_some());
-                    scan.found = Found::Unknown { command_follows };
+                    scan.found = FirstWord::Unknown { command_follows };
                     return scan;
                 }
                 // The help of the prompt would not say what asking takes.
-                Seen::Help => scan.fits_repl = false,
-                Seen::Options {
+                Dashed::Help => scan.fits_repl = false,
+                Dashed::Options {
                     global,
                     repl,
                     takes_next,
@@ -260,7 +260,7 @@ impl Scan {
 }
 
 /// Meaning of an argument that begins with a dash.
-enum Seen {
+enum Dashed {
     Help,
     Unknown,
     Options {
@@ -271,13 +271,13 @@ enum Seen {
 }
 
 /// The options that a line without a command may have.
-struct Known<'a> {
+struct TopLevelOptions<'a> {
     top: &'a Command,
     ask: Option<&'a Command>,
     repl: Option<&'a Command>,
 }
 
-impl<'a> Known<'a> {
+impl<'a> TopLevelOptions<'a> {
     fn of(cli: &'a Command) -> Self {
         Self {
             top: cli,
@@ -286,7 +286,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    fn look(&self, text: &str) -> Seen {
+    fn look(&self, text: &str) -> Dashed {
         if let Some(long) = text.strip_prefix("--") {
             let (name, value) = match long.split_once('=') {
                 Some((name, value)) => (name, Some(value)),
@@ -294,7 +294,7 @@ impl<'a> Known<'a> {
             };
             return self.option(|arg| arg.get_long() == Some(name), value.is_none());
         }
-        let mut seen = Seen::Unknown;
+        let mut seen = Dashed::Unknown;
         let mut letters = text.chars().skip(1).peekable();
         while let Some(letter) = letters.next() {
             let one = self.option(
@@ -304,27 +304,27 @@ impl<'a> Known<'a> {
             let takes_value = self.takes_value(|arg| arg.get_short() == Some(letter));
             seen = match (seen, one) {
                 (
-                    Seen::Options { global, repl, .. },
-                    Seen::Options {
+                    Dashed::Options { global, repl, .. },
+                    Dashed::Options {
                         global: too,
                         repl: as_well,
                         takes_next,
                     },
-                ) => Seen::Options {
+                ) => Dashed::Options {
                     global: global && too,
                     repl: repl && as_well,
                     takes_next,
                 },
                 (_, one) => one,
             };
-            if takes_value || !matches!(seen, Seen::Options { .. }) {
+            if takes_value || !matches!(seen, Dashed::Options { .. }) {
                 break;
             }
         }
         seen
     }
 
-    fn option(&self, is_it: impl Fn(&clap::Arg) -> bool, value_follows: bool) -> Seen {
+    fn option(&self, is_it: impl Fn(&clap::Arg) -> bool, value_follows: bool) -> Dashed {
         let has = |command: Option<&Command>| {
             command.is_some_and(|command| command.get_arguments().any(&is_it))
         };
@@ -332,13 +332,13 @@ impl<'a> Known<'a> {
         match action {
             Some(
                 ArgAction::Help | ArgAction::HelpShort | ArgAction::HelpLong | ArgAction::Version,
-            ) => Seen::Help,
-            Some(action) => Seen::Options {
+            ) => Dashed::Help,
+            Some(action) => Dashed::Options {
                 global: has(Some(self.top)),
                 repl: has(self.repl),
                 takes_next: value_follows && action.takes_values(),
             },
-            None => Seen::Unknown,
+            None => Dashed::Unknown,
         }
     }
 
@@ -447,7 +447,7 @@ fn guesses(cli: &Command, word: &str) -> Vec<String> {
     if !inner.is_empty() {
         return inner;
     }
-    let known = Known::of(cli);
+    let known = TopLevelOptions::of(cli);
     let option = known.find(&|arg| arg.get_long() == Some(word));
     let named = option.and_then(clap::Arg::get_long);
     named

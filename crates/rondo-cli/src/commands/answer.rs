@@ -14,7 +14,7 @@ use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::error::{SetupError, SetupErrorKind};
 use rondo_runtime::granting::UserPolicy;
-use rondo_runtime::parking::{self, Parked};
+use rondo_runtime::parking::{self, ParkedSession};
 use rondo_runtime::settings::Settings;
 use rondo_tui::question::{Remember, shown_change};
 use rondo_types::{AnswerValue, Grant, Question, QuestionKind};
@@ -55,7 +55,7 @@ pub(super) fn run(
 /// Keeps the answer, and returns the session if it can continue; `None` if another process continues it.
 fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<Option<String>> {
     let settings = Settings::load(env.clone(), current_dir()?, Layer::default(), output)?;
-    let mut parked = Parked::find(&settings, &args.waiting)?;
+    let mut parked = ParkedSession::find(&settings, &args.waiting)?;
     if parked.is_answered {
         output.note(&format!(
             "session `{}` was already answered and continues with that answer",
@@ -109,7 +109,7 @@ fn answered(args: &AnswerArgs, env: &Env, output: &Output) -> Result<Option<Stri
 }
 
 /// Returns whether the session is one of a gateway's chats.
-async fn is_of_chat(parked: &Parked) -> Result<bool> {
+async fn is_of_chat(parked: &ParkedSession) -> Result<bool> {
     let chats = Chats::new(Arc::clone(parked.store()) as _);
     let chat = chats.of_session(&parked.session).await;
     let failed = |error| {
@@ -155,7 +155,7 @@ fn remembered(
 }
 
 /// Returns the question that is meant, and the word that answers it.
-fn chosen<'a>(parked: &'a Parked, words: &'a [String]) -> Result<(&'a Question, &'a str)> {
+fn chosen<'a>(parked: &'a ParkedSession, words: &'a [String]) -> Result<(&'a Question, &'a str)> {
     let (name, word) = match words {
         [name, word] => (Some(name), word),
         [word, ..] => (None, word),
@@ -181,7 +181,7 @@ fn value(
     word: &str,
     args: &AnswerArgs,
     question: &Question,
-    parked: &Parked,
+    parked: &ParkedSession,
     env: &Env,
 ) -> Result<AnswerValue> {
     let reason = args.reason.clone();

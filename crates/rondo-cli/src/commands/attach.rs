@@ -6,7 +6,7 @@ use crate::changes::Changes;
 use crate::cli::{AttachArgs, ColorChoice, OutputFormat};
 use crate::error::{CliError, Result};
 use crate::executor;
-use crate::exit::{Circumstances, Exit};
+use crate::exit::{Exit, ExitFacts};
 use crate::output::Output;
 use crate::render::{FinishedTurn, JsonView, TextView, View};
 use crate::screen::Screen;
@@ -181,7 +181,7 @@ impl Listener {
         };
         let exit = match process {
             Some(process) => Exit::of_code(Some(process.exit_code)),
-            None => Exit::of_outcome(&outcome, Circumstances::default()),
+            None => Exit::of_outcome(&outcome, ExitFacts::default()),
         };
         let finished = FinishedTurn {
             outcome: &outcome,

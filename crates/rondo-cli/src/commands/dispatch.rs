@@ -110,17 +110,17 @@ fn start(cli: Cli, env: Env, format: OutputFormat) -> u8 {
 }
 
 /// Returns the log's filter. A gateway's terminal is not watched, so its log has its warnings.
-fn logged(cli: &Cli) -> log::Logged {
+fn logged(cli: &Cli) -> log::LogOptions {
     let verbose = cli.verbose;
     match &cli.command {
-        Command::Serve(args) => log::Logged {
+        Command::Serve(args) => log::LogOptions {
             verbose,
             warns: true,
             format: args.log_format,
         },
-        _ => log::Logged {
+        _ => log::LogOptions {
             verbose,
-            ..log::Logged::default()
+            ..log::LogOptions::default()
         },
     }
 }

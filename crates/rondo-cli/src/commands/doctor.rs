@@ -26,7 +26,7 @@ use rondo_runtime::telemetry;
 use rondo_runtime::transport;
 use rondo_runtime::unchecked;
 use rondo_runtime::values::ApprovalMode;
-use rondo_runtime::weights::{Store, Wanted};
+use rondo_runtime::weights::{Store, WeightsSource};
 use rondo_types::units::tokens;
 use std::fmt::Write as _;
 use std::io::{self, Write as _};
@@ -238,7 +238,7 @@ fn check_model(
 }
 
 /// A model in the box needs its weights and nothing else.
-fn check_weights(wanted: &Wanted, settings: &Settings, report: &mut Report) {
+fn check_weights(wanted: &WeightsSource, settings: &Settings, report: &mut Report) {
     match Store::of(settings).find(wanted) {
         Some(path) => report.good("weights", &path.display().to_string()),
         None => report.info("weights", "not downloaded yet (fetched on first use)"),

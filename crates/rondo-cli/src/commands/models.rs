@@ -9,7 +9,9 @@ use crate::output::Output;
 use rondo_runtime::Layer;
 use rondo_runtime::env::Env;
 use rondo_runtime::settings::Settings;
-use rondo_runtime::weights::{CatalogueModel, FetchOptions, Store, Wanted, catalogue, fetch};
+use rondo_runtime::weights::{
+    CatalogueModel, FetchOptions, Store, WeightsSource, catalogue, fetch,
+};
 use rondo_types::units::size;
 use std::fmt::Write as _;
 use std::path::Path;
@@ -43,15 +45,15 @@ pub(super) fn run(args: &ModelsArgs, env: Env, output: &Output) -> Result<Exit> 
     Ok(Exit::Answer)
 }
 
-fn wanted(name: Option<&str>) -> Result<Wanted> {
+fn wanted(name: Option<&str>) -> Result<WeightsSource> {
     let Some(name) = name else {
         let first = catalogue()?.into_iter().next();
         return first
-            .map(|model| Wanted::Known(Box::new(model)))
+            .map(|model| WeightsSource::Known(Box::new(model)))
             .ok_or_else(|| CliError::new(Exit::Error, "the table of local models is empty"));
     };
     let name = name.strip_prefix(PREFIX).unwrap_or(name);
-    Wanted::parse(name)?.ok_or_else(|| {
+    WeightsSource::parse(name)?.ok_or_else(|| {
         CliError::new(Exit::Usage, format_args!("there is no local model `{name}`")).hint(
             "`rondo models list` lists the known models; name any other by its GGUF file, or as `hf:owner/repository/file`",
         )
@@ -65,7 +67,7 @@ fn list(store: &Store) -> Result<String> {
     let mut text = String::new();
     for model in &models {
         let name = format!("{PREFIX}{}", model.name);
-        let here = match store.find(&Wanted::Known(Box::new(model.clone()))) {
+        let here = match store.find(&WeightsSource::Known(Box::new(model.clone()))) {
             Some(_) => "here",
             None => "-",
         };
@@ -81,7 +83,7 @@ fn list(store: &Store) -> Result<String> {
 }
 
 fn pull(
-    wanted: &Wanted,
+    wanted: &WeightsSource,
     store: &Store,
     settings: &Settings,
     output: &Output,
@@ -93,8 +95,8 @@ fn pull(
     Ok(fetched?)
 }
 
-fn remove(wanted: &Wanted, store: &Store) -> Result<String> {
-    if matches!(wanted, Wanted::File(_)) {
+fn remove(wanted: &WeightsSource, store: &Store) -> Result<String> {
+    if matches!(wanted, WeightsSource::File(_)) {
         let message = "only weights that Rondo fetched are removed, not files of your own";
         return Err(CliError::new(Exit::Usage, message));
     }
@@ -112,9 +114,9 @@ fn remove(wanted: &Wanted, store: &Store) -> Result<String> {
     }
 }
 
-fn info(wanted: &Wanted, store: &Store) -> Result<String> {
+fn info(wanted: &WeightsSource, store: &Store) -> Result<String> {
     let mut text = format!("name      {PREFIX}{}\n", wanted.name());
-    if let Wanted::Known(model) = wanted {
+    if let WeightsSource::Known(model) = wanted {
         known_info(&mut text, model);
     }
     match store.find(wanted) {
@@ -146,7 +148,7 @@ fn known_info(text: &mut String, model: &CatalogueModel) {
     let _ = writeln!(text, "template  {}", model.template);
 }
 
-fn not_here(wanted: &Wanted) -> CliError {
+fn not_here(wanted: &WeightsSource) -> CliError {
     let name = wanted.name();
     CliError::new(
         Exit::Input,

@@ -5,7 +5,7 @@ use crate::cli::{ProfilesArgs, ProfilesCommand};
 use crate::error::Result;
 use crate::exit::Exit;
 use crate::output::Output;
-use rondo_core::profile::Resolved;
+use rondo_core::profile::ResolvedProfile;
 use rondo_runtime::profiles;
 use rondo_runtime::settings::Settings;
 use std::collections::BTreeMap;
@@ -34,7 +34,7 @@ fn list(settings: &Settings) -> Result<String> {
 }
 
 /// Returns TOML in which every value is followed by the layer that set it.
-fn show(resolved: &Resolved) -> String {
+fn show(resolved: &ResolvedProfile) -> String {
     let mut lines = BTreeMap::new();
     if let Ok(Value::Table(table)) = Value::try_from(&resolved.profile) {
         flatten(&table, "", &mut lines);

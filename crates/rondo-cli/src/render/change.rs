@@ -1,7 +1,7 @@
 //! Renders the change that a call makes to a file, in a question and below a call that ran.
 
 use super::question::{Line, Tone, painted};
-use crate::changes::Look;
+use crate::changes::ChangePreview;
 use rondo_core::shown::{self, BAR, visible};
 use rondo_tools::{DiffKind, DiffLine, FileBefore, FileChange};
 use rondo_tui::change_lines;
@@ -15,7 +15,7 @@ const INDENT: &str = "  ";
 
 /// Returns the lines of a question: its prompt, in which the change stands in place of the arguments that
 /// make it.
-pub(super) fn asked(prompt: &str, arguments: &Value, look: &Look) -> Vec<Line> {
+pub(super) fn asked(prompt: &str, arguments: &Value, look: &ChangePreview) -> Vec<Line> {
     let change = match look {
         None => return plain(prompt),
         Some(Err(why)) => {

@@ -14,7 +14,7 @@ mod wrap;
 
 pub(crate) use columns::{around_caret, columns_max, fitting, shortened_to};
 pub(crate) use json::{JsonView, early_result, escaped, result_of_process};
-pub(crate) use question::{Fitted, fitted, in_full};
+pub(crate) use question::{FittedQuestion, fitted, in_full};
 pub(crate) use silent::SilentView;
 pub(crate) use text::TextView;
 pub(crate) use view::{DeniedCall, FinishedTurn, View};

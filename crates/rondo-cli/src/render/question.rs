@@ -1,7 +1,7 @@
 //! Renders a question about a call on a terminal, so that all of it is visible when it waits for the answer.
 
 use super::{change, columns_max};
-use crate::changes::Look;
+use crate::changes::ChangePreview;
 use rondo_core::shown::{BAR, command_in_full, command_left_out, visible};
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ pub(crate) struct Line {
 }
 
 /// A question as it is shown on a terminal.
-pub(crate) struct Fitted {
+pub(crate) struct FittedQuestion {
     /// Its rows, each with a line break.
     pub(crate) text: String,
     /// How many of its characters are not among them.
@@ -93,13 +93,13 @@ impl Line {
 pub(crate) fn fitted(
     prompt: &str,
     arguments: &Value,
-    look: &Look,
+    look: &ChangePreview,
     (rows, columns): (usize, usize),
     has_color: bool,
-) -> Fitted {
+) -> FittedQuestion {
     let lines = change::asked(prompt, arguments, look);
     let (rows, cut) = fitted_rows(lines, rows, columns);
-    Fitted {
+    FittedQuestion {
         text: painted(&rows, has_color),
         left_out: cut + command_left_out(arguments),
     }
@@ -109,7 +109,7 @@ pub(crate) fn fitted(
 pub(crate) fn in_full(
     prompt: &str,
     arguments: &Value,
-    look: &Look,
+    look: &ChangePreview,
     columns: usize,
     has_color: bool,
 ) -> String {
@@ -321,7 +321,8 @@ mod tests {
         let command: String = ('a'..='z').cycle().take(5_000).collect();
         let arguments = serde_json::json!({ "command": command });
         let prompt = format!("run\n{}", rondo_core::shown::call(&arguments));
-        let Fitted { text, left_out } = super::fitted(&prompt, &arguments, &None, (24, 80), false);
+        let FittedQuestion { text, left_out } =
+            super::fitted(&prompt, &arguments, &None, (24, 80), false);
         let letters = |text: &str| -> String {
             let rows = text.lines().filter_map(|it| it.strip_prefix("  │ "));
             rows.collect()
@@ -358,7 +359,8 @@ mod tests {
         let block = lines.join(&format!("\n{}\n", ["   "; 4].join("\n")));
         let arguments = serde_json::json!({ "command": block });
         let prompt = format!("run\n{}", rondo_core::shown::call(&arguments));
-        let Fitted { text, left_out } = super::fitted(&prompt, &arguments, &None, (10, 80), false);
+        let FittedQuestion { text, left_out } =
+            super::fitted(&prompt, &arguments, &None, (10, 80), false);
         // Shown are the head, `a`, the empty lines before `e`, and `e`.
         let (line, empty) = (504, 4 * 3);
         assert!(text.contains("│ a [500 blanks] a    z\n"), "{text}");

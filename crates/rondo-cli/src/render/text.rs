@@ -15,7 +15,7 @@ use rondo_runtime::confined::sandbox_note;
 use rondo_runtime::sanitize::{Keep, Sanitizer, plain};
 use rondo_runtime::view::{Fold, TurnView, command_failure};
 use rondo_runtime::words;
-use rondo_tui::{Written, call_line};
+use rondo_tui::{MarkdownWriter, call_line};
 use rondo_types::text::first_line;
 use rondo_types::{
     AnswerValue, CallId, CompactionKind, EventBody, MediaInfo, QuestionId, TodoItem, ToolErrorCode,
@@ -37,7 +37,7 @@ pub(crate) struct TextView {
     output: Output,
     /// Calls and the spinner are shown.
     lively: bool,
-    markdown: Option<Written>,
+    markdown: Option<MarkdownWriter>,
     sanitizer: Sanitizer,
     /// The text of the step so far, as the model wrote it.
     step_text: String,
@@ -79,7 +79,7 @@ impl TextView {
         Self {
             output,
             lively: output.stderr_terminal && !output.quiet,
-            markdown: rendered.then(|| Written::new(output.columns())),
+            markdown: rendered.then(|| MarkdownWriter::new(output.columns())),
             sanitizer: Sanitizer::new(Keep::Text),
             step_text: String::new(),
             step_shown: false,
@@ -114,7 +114,7 @@ impl TextView {
     }
 
     fn end_text(&mut self) -> io::Result<()> {
-        let rest = self.markdown.as_mut().map(Written::finish);
+        let rest = self.markdown.as_mut().map(MarkdownWriter::finish);
         self.show(&rest.unwrap_or_default())?;
         if self.stdout_fresh {
             return Ok(());
@@ -323,7 +323,7 @@ impl TextView {
 
     /// Ends an unfinished row of the answer, so that something else can be printed below it.
     fn interrupt(&mut self) {
-        let end = self.markdown.as_mut().map_or("", Written::interrupt);
+        let end = self.markdown.as_mut().map_or("", MarkdownWriter::interrupt);
         if !end.is_empty() {
             self.stdout_fresh = true;
             // If the reader is gone, the next write says so.

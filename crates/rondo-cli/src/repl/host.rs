@@ -2,7 +2,7 @@
 
 use super::approver::PromptApprover;
 use crate::changes::Changes;
-use crate::hosted::{NEWS_MAX, News, tell};
+use crate::hosted::{HostEvent, NEWS_MAX, tell};
 use crate::slash::MemoryChoice;
 use crate::user_input;
 use async_trait::async_trait;
@@ -12,7 +12,7 @@ use rondo_policy::Workdir;
 use rondo_runtime::error::Result;
 use rondo_runtime::sandboxed::SandboxOffer;
 use rondo_runtime::service::{AskedTurn, SessionHost};
-use rondo_runtime::sessions::Watched;
+use rondo_runtime::sessions::WatchedJournal;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::spec::TurnSpec;
 use rondo_runtime::{SetupError, SetupErrorKind, Turn, TurnBuilder};
@@ -30,7 +30,7 @@ pub(super) struct BegunTurn {
     /// The key of the message that begins it, and its text; none if the turn goes on.
     pub(super) message: Option<(String, String)>,
     pub(super) handle: TurnHandle,
-    pub(super) journal: Arc<Watched>,
+    pub(super) journal: Arc<WatchedJournal>,
     /// The sandbox that its questions offer.
     pub(super) offer: Option<SandboxOffer>,
 }
@@ -79,13 +79,13 @@ struct Parts {
 /// The host of the prompt's session, as the service has it.
 pub(super) struct LineHost {
     shared: Arc<Shared>,
-    news: mpsc::Sender<News<BegunTurn>>,
+    news: mpsc::Sender<HostEvent<BegunTurn>>,
 }
 
 /// The prompt's side of its host.
 pub(super) struct LineLink {
     shared: Arc<Shared>,
-    pub(super) news: mpsc::Receiver<News<BegunTurn>>,
+    pub(super) news: mpsc::Receiver<HostEvent<BegunTurn>>,
 }
 
 /// Returns a host and the prompt's side of it.
@@ -234,7 +234,7 @@ impl SessionHost for LineHost {
             .watch(turn.toolset(), turn.secrets(), parts.shows_changes);
         tell(
             &self.news,
-            News::Begun(Box::new(BegunTurn {
+            HostEvent::Begun(Box::new(BegunTurn {
                 session: turn.session().clone(),
                 id: turn.id(),
                 spec: parts.spec,
@@ -247,11 +247,11 @@ impl SessionHost for LineHost {
     }
 
     fn ended(&self, _: &SessionId, end: &Result<TurnEnd>) {
-        tell(&self.news, News::Ended(Box::new(end.clone())));
+        tell(&self.news, HostEvent::Ended(Box::new(end.clone())));
     }
 
     fn failed(&self, _: &SessionId, _: Option<&str>, error: &SetupError) {
-        tell(&self.news, News::Failed(Box::new(error.clone())));
+        tell(&self.news, HostEvent::Failed(Box::new(error.clone())));
     }
 }
 

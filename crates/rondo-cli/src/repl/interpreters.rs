@@ -11,12 +11,12 @@ use std::sync::Arc;
 const PARKED_MAX: usize = 4;
 
 /// An interpreter whose session is not at the prompt.
-pub(super) struct Parked {
+pub(super) struct IdleInterpreter {
     session: SessionId,
     python: Arc<LentPython>,
 }
 
-impl Parked {
+impl IdleInterpreter {
     pub(super) fn python(&self) -> &Arc<LentPython> {
         &self.python
     }
@@ -43,7 +43,7 @@ impl LineSession {
             if self.parked.len() >= PARKED_MAX {
                 self.parked.remove(0);
             }
-            self.parked.push(Parked { session, python });
+            self.parked.push(IdleInterpreter { session, python });
         }
         self.python().map(drop)
     }

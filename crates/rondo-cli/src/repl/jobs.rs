@@ -15,9 +15,9 @@ const LINE_BYTES_MAX: usize = 64 << 10;
 
 /// Output that is not shown yet.
 #[derive(Debug, Default)]
-pub(super) struct Late(Vec<u8>);
+pub(super) struct LateOutput(Vec<u8>);
 
-impl Late {
+impl LateOutput {
     /// Shows what comes above the line, until nothing can come any more.
     ///
     /// # Cancel safety
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn lines_are_shown_whole_and_their_rest_once_nothing_follows() {
-        let late = |text: &str| Late(text.into());
+        let late = |text: &str| LateOutput(text.into());
         assert_eq!(late("a\nb\nc").end_of_lines(false), 4);
         assert_eq!(late("a\nb\nc").end_of_lines(true), 5);
         assert_eq!(late("half").end_of_lines(false), 0);

@@ -40,12 +40,12 @@ use crate::commands::ask::working_directory;
 use crate::commands::report::{gone, output_of, write_failed};
 use crate::error::{CliError, Result};
 use crate::exit::{Exit, Stop};
-use crate::interactive::{GoesOn, Left};
+use crate::interactive::{FrontEndEnd, Handover};
 use crate::output::{Output, SharedOutput};
 use crate::show_turn::Signals;
 use crate::slash::session::taken;
-use editor::{Editor, EditorSettings, Face, Names, Shared, Typed};
-use jobs::Late;
+use editor::{Editor, EditorSettings, Face, Names, PromptInput, Shared};
+use jobs::LateOutput;
 use mode::{Line, Mode};
 use rondo_runtime::env::Env;
 use rondo_runtime::secrets::KeyNames;
@@ -57,7 +57,7 @@ use rondo_runtime::values::EditKeys;
 use rondo_runtime::{Runtime, SessionOptions};
 use rondo_runtime::{models, profiles, providers, sessions};
 use rondo_script::Init;
-use rondo_tui::Kept;
+use rondo_tui::KeptSessions;
 use rondo_tui::prompt::reply::FailedCell;
 use rondo_tui::prompt::run_mode::RunMode;
 use rondo_tui::prompt::slash::{Command, is_name};
@@ -102,7 +102,7 @@ struct Repl {
     /// Lines that are entered before the user types one.
     queue: VecDeque<String>,
     /// What threads in Python printed and is not shown yet.
-    late: Late,
+    late: LateOutput,
     shell: Option<RunningShell>,
     /// Of the last command.
     exit_code: i32,
@@ -123,7 +123,7 @@ struct Repl {
     /// What runs without asking at the beginning.
     began_as: RunMode,
     /// Where the full screen is to go on.
-    goes_on: Option<GoesOn>,
+    goes_on: Option<Handover>,
 }
 
 /// Runs the command.
@@ -133,11 +133,11 @@ struct Repl {
 pub(crate) fn run(
     runtime: &tokio::runtime::Runtime,
     args: ReplArgs,
-    before: Option<Kept>,
+    before: Option<KeptSessions>,
     env: Env,
     color: Option<ColorChoice>,
     early: &Output,
-) -> Result<Left> {
+) -> Result<FrontEndEnd> {
     // What was kept from the full screen is taken over before anything runs.
     let _on = runtime.enter();
     let mode = args.mode.map_or(Mode::Agent, Mode::from);
@@ -185,8 +185,8 @@ pub(crate) fn run(
     repl.tell_session(restores)?;
     let exit = runtime.block_on(repl.until_the_end())?;
     Ok(match repl.goes_on.take() {
-        Some(goes_on) => Left::Other(goes_on),
-        None => Left::For(exit),
+        Some(goes_on) => FrontEndEnd::Other(goes_on),
+        None => FrontEndEnd::For(exit),
     })
 }
 
@@ -241,7 +241,7 @@ impl Repl {
             home,
             queue: VecDeque::new(),
             shell: None,
-            late: Late::default(),
+            late: LateOutput::default(),
             exit_code: 0,
             failed_cell: None,
             last_command: None,
@@ -256,7 +256,7 @@ impl Repl {
     }
 
     /// Goes on in what the user's own commands and cells ran in before, and where that is.
-    fn go_on_in(&mut self, kept: Kept) {
+    fn go_on_in(&mut self, kept: KeptSessions) {
         if let Some(python) = kept.python {
             let own = LentPython::new(Arc::clone(python.session()));
             let own = own.with_presence(python.take_presence());
@@ -273,13 +273,13 @@ impl Repl {
     }
 
     /// Returns what the user's own commands and cells run in, for the full screen.
-    pub(super) fn take_kept(&mut self) -> Kept {
+    pub(super) fn take_kept(&mut self) -> KeptSessions {
         let shell = self.shell.take().map(RunningShell::kept);
         if let Some(shell) = &shell {
             shell.hide(self.talk.all_secrets().reveal().iter().cloned());
         }
         let python = self.talk.python.take();
-        Kept { shell, python }
+        KeptSessions { shell, python }
     }
 
     /// Says that the prompt begins in the directory of the session that it goes on with.
@@ -358,18 +358,18 @@ impl Repl {
                     self.enter(&line).await
                 }
                 None => match self.read(&mut signals).await? {
-                    Typed::Line(line) => self.enter(&line).await,
-                    Typed::TurnWheel => {
+                    PromptInput::Line(line) => self.enter(&line).await,
+                    PromptInput::TurnWheel => {
                         self.set_mode(self.mode().next());
                         Ok(After::Prompt)
                     }
-                    Typed::NextRunMode => {
+                    PromptInput::NextRunMode => {
                         self.next_run_mode();
                         Ok(After::Prompt)
                     }
-                    Typed::Dropped => Ok(After::Prompt),
-                    Typed::End => Ok(After::Leave(Exit::Answer)),
-                    Typed::Told(stop) => Ok(After::Leave(Exit::of_stop(stop))),
+                    PromptInput::Dropped => Ok(After::Prompt),
+                    PromptInput::End => Ok(After::Leave(Exit::Answer)),
+                    PromptInput::Told(stop) => Ok(After::Leave(Exit::of_stop(stop))),
                 },
             };
             match after {
@@ -381,10 +381,10 @@ impl Repl {
     }
 
     /// Reads a line on a thread of its own, since what runs in the background goes on meanwhile.
-    async fn read(&mut self, signals: &mut Signals) -> Result<Typed> {
+    async fn read(&mut self, signals: &mut Signals) -> Result<PromptInput> {
         let face = self.face();
         let Some(mut editor) = self.editor.take() else {
-            return Ok(Typed::End);
+            return Ok(PromptInput::End);
         };
         self.talk.output.styled(AS_BEFORE).map_err(write_failed)?;
         let above = editor.above();
@@ -415,7 +415,7 @@ impl Repl {
             biased;
             stop = terminated(signals) => {
                 self.talk.terminal.restore();
-                Ok(Typed::Told(stop))
+                Ok(PromptInput::Told(stop))
             }
             read = reading => {
                 let (editor, typed) = read.map_err(|err| lost(io::Error::other(err)))?;

@@ -7,7 +7,7 @@ use super::{After, Repl};
 use crate::error::Result;
 use crate::output::Output;
 use crate::slash::python::failed;
-use rondo_python::{CellEnd, CellTerminal, LiveOutput, Session, SessionError, Until};
+use rondo_python::{CellEnd, CellLimits, CellTerminal, LiveOutput, Session, SessionError};
 use rondo_runtime::sanitize::plain;
 use rondo_tui::prompt::reply::FailedCell;
 use std::convert::Infallible;
@@ -62,7 +62,7 @@ impl Repl {
         let output = self.talk.output;
         // At a terminal of its own, all that a cell writes comes as standard output.
         let live = LiveOutput::new(move |_, text| drop(output.styled(&text)));
-        let until = Until::default();
+        let until = CellLimits::default();
         let cancel = until.cancel.clone();
         let keys = self.talk.terminal.lend().map_err(no_terminal)?;
         let mut changes = size_changes().map_err(no_terminal)?;

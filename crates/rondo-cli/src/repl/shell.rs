@@ -1,6 +1,6 @@
 //! Shell mode: the user's own shell, started when it is first needed and kept.
 
-use super::jobs::Late;
+use super::jobs::LateOutput;
 use super::{After, Repl, failed};
 use crate::commands::report::gone;
 use crate::error::{CliError, Result};
@@ -38,7 +38,7 @@ pub(super) const AS_BEFORE: &str = concat!(
 /// The shell, and what its jobs print.
 pub(super) struct RunningShell {
     kept: Arc<KeptShell>,
-    late: Late,
+    late: LateOutput,
     color: bool,
 }
 
@@ -46,7 +46,7 @@ impl RunningShell {
     pub(super) fn of(kept: Arc<KeptShell>, output: &Output) -> Self {
         Self {
             kept,
-            late: Late::default(),
+            late: LateOutput::default(),
             color: output.stdout_color,
         }
     }

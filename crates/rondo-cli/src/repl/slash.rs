@@ -6,16 +6,16 @@ use super::{After, Repl};
 use crate::commands::clipboard;
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
-use crate::interactive::GoesOn;
+use crate::interactive::Handover;
 use crate::slash::{self, Context, Host};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rondo_runtime::NoNotices;
 use rondo_runtime::service::SessionHandle;
-use rondo_runtime::sessions::LastAsked;
+use rondo_runtime::sessions::LatestModels;
 use rondo_runtime::spec::go_on_with;
 use rondo_script::InitAction;
-use rondo_tui::prompt::reply::{AtPrompt, Change, CommandContext, Origin, Reply, Shown};
+use rondo_tui::prompt::reply::{Change, CommandContext, Origin, PromptState, Reply, ReplyText};
 use rondo_tui::prompt::run_mode::RunMode;
 use rondo_tui::prompt::slash::{self as table, Command};
 use rondo_types::Part;
@@ -78,8 +78,8 @@ impl Repl {
         }
     }
 
-    fn at_prompt(&self) -> AtPrompt {
-        AtPrompt {
+    fn at_prompt(&self) -> PromptState {
+        PromptState {
             mode: self.mode(),
             is_busy: false,
             runs_own: false,
@@ -99,14 +99,14 @@ impl Repl {
         commands.collect()
     }
 
-    fn show_reply(&self, shown: Shown) -> Result<()> {
+    fn show_reply(&self, shown: ReplyText) -> Result<()> {
         match shown {
-            Shown::Words(text) | Shown::Lines(text) if text.is_empty() => Ok(()),
-            Shown::Words(text) => self.tell(&format!("{text}\n")),
-            Shown::Lines(text) | Shown::Pages(text) | Shown::Panel(_, text) => {
+            ReplyText::Words(text) | ReplyText::Lines(text) if text.is_empty() => Ok(()),
+            ReplyText::Words(text) => self.tell(&format!("{text}\n")),
+            ReplyText::Lines(text) | ReplyText::Pages(text) | ReplyText::Panel(_, text) => {
                 self.print(&format!("{text}\n"))
             }
-            Shown::Traceback(text) => {
+            ReplyText::Traceback(text) => {
                 show_traceback(&text, &self.talk.output);
                 Ok(())
             }
@@ -179,7 +179,7 @@ impl Repl {
         let Some(info) = session.info()? else {
             return Ok(());
         };
-        if let Some(last) = LastAsked::last(session.store(), &info)? {
+        if let Some(last) = LatestModels::last(session.store(), &info)? {
             go_on_with(&last, &mut self.talk.settings, &NoNotices)?;
         }
         Ok(())
@@ -229,7 +229,7 @@ impl Repl {
         let run_mode = RunMode::of(&self.talk.settings.values);
         let is_kept = !self.talk.is_ephemeral() && self.talk.handle.info()?.is_some();
         let session = is_kept.then(|| self.talk.handle.id().to_string());
-        self.goes_on = Some(GoesOn {
+        self.goes_on = Some(Handover {
             session,
             run_mode: Some(run_mode).filter(|it| *it != self.began_as),
             kept: self.take_kept(),

@@ -3,7 +3,7 @@
 use super::GO_ELSEWHERE;
 use super::editor::Shared;
 use super::host::{self, InForce, LineLink};
-use super::interpreters::Parked;
+use super::interpreters::IdleInterpreter;
 use super::turn::{Request, TurnEnd};
 use super::unix::Terminal;
 use crate::commands::report::gone;
@@ -49,7 +49,7 @@ pub(super) struct LineSession {
     /// What a person and the agent share, once either needs it.
     pub(super) python: Option<Arc<LentPython>>,
     /// Those of other sessions.
-    pub(super) parked: Vec<Parked>,
+    pub(super) parked: Vec<IdleInterpreter>,
     pub(super) shared: Shared,
     /// Where the user's shell is, and what follows it.
     pub(super) workdir: Workdir,
@@ -248,7 +248,7 @@ impl LineSession {
         }
         settings.directory = directory;
         let wanted = python::session_settings(settings, &[], &settings.directory);
-        let parked = self.parked.iter().map(Parked::python);
+        let parked = self.parked.iter().map(IdleInterpreter::python);
         for python in self.python.iter().chain(parked) {
             python
                 .session()

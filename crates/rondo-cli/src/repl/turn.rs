@@ -7,8 +7,8 @@ use super::talk::LineSession;
 use crate::changes::Changes;
 use crate::commands::ask;
 use crate::error::{CliError, Result};
-use crate::exit::{Circumstances, Exit, Stop};
-use crate::hosted::{News, end_of_turn, next_news};
+use crate::exit::{Exit, ExitFacts, Stop};
+use crate::hosted::{HostEvent, end_of_turn, next_news};
 use crate::render::TextView;
 use crate::screen::Screen;
 use crate::show_turn::{self, Brake, Ended, Signals};
@@ -177,9 +177,9 @@ impl LineSession {
                 told = next_news(&mut self.link.news, &self.handle) => told,
             };
             match told {
-                Some(News::Begun(begun)) => return Next::Begun(begun),
-                Some(News::Failed(error)) => return Next::Failed((*error).into()),
-                Some(News::Ended(_)) => {}
+                Some(HostEvent::Begun(begun)) => return Next::Begun(begun),
+                Some(HostEvent::Failed(error)) => return Next::Failed((*error).into()),
+                Some(HostEvent::Ended(_)) => {}
                 None => return Next::Rest,
             }
         }
@@ -272,10 +272,10 @@ impl LineSession {
     }
 
     async fn finish(&self, outcome: Outcome, mut ended: Ended, begun: &BegunTurn) -> Result<()> {
-        let circumstances = Circumstances {
+        let circumstances = ExitFacts {
             journal_failed: begun.journal.has_failed(),
             stopped_by: ended.stopped_by,
-            ..Circumstances::default()
+            ..ExitFacts::default()
         };
         let exit = Exit::of_outcome(&outcome, circumstances);
         let (outcome, shown) = ended.finish(outcome, exit, Vec::new()).await;

@@ -2,7 +2,7 @@
 
 use rondo_runtime::view::{Item, StepView, Totals};
 use rondo_tui::call_line;
-use rondo_tui::prompt::reply::{Reply, Shown};
+use rondo_tui::prompt::reply::{Reply, ReplyText};
 use rondo_types::units::{counted, dollars, tokens, took};
 use serde_json::{Map, Value};
 use std::fmt::Write as _;
@@ -38,7 +38,7 @@ pub(super) fn steps(totals: &Totals, columns: usize) -> Reply {
             Some(failure) => writeln!(text, "  ✗ {line}  {time}, {failure}"),
         };
     });
-    shown(text, Shown::Lines)
+    shown(text, ReplyText::Lines)
 }
 
 pub(super) fn trace(totals: &Totals) -> Reply {
@@ -53,10 +53,10 @@ pub(super) fn trace(totals: &Totals) -> Reply {
         let time = took(ms);
         let _ = writeln!(text, "    after {time}{failure}: {}", indented(&result));
     });
-    shown(text, Shown::Pages)
+    shown(text, ReplyText::Pages)
 }
 
-fn shown(text: Option<String>, how: impl FnOnce(String) -> Shown) -> Reply {
+fn shown(text: Option<String>, how: impl FnOnce(String) -> ReplyText) -> Reply {
     match text {
         Some(text) => Reply {
             shown: how(text),
@@ -142,7 +142,7 @@ mod tests {
     #[test]
     fn a_cost_that_is_not_known_is_not_shown_as_a_sum() {
         let told = |totals: Totals| match cost(&totals).shown {
-            Shown::Words(text) => text,
+            ReplyText::Words(text) => text,
             other => panic!("{other:?}"),
         };
         let tokens = "2 turns, 10 tokens in, 5 out";

@@ -26,7 +26,7 @@ use rondo_core::redact::Secrets;
 use rondo_runtime::service::{SessionHandle, SessionService, UpdateBody};
 use rondo_runtime::settings::Settings;
 use rondo_runtime::view::Totals;
-use rondo_tui::prompt::reply::{AtPrompt, Change, CommandContext, Reply};
+use rondo_tui::prompt::reply::{Change, CommandContext, PromptState, Reply};
 use rondo_tui::prompt::slash::Command;
 use rondo_types::Grant;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ pub(crate) struct Context {
     /// All sessions.
     pub(crate) service: SessionService,
     /// The prompt itself.
-    pub(crate) prompt: AtPrompt,
+    pub(crate) prompt: PromptState,
     /// Set if the command line names the directory.
     pub(crate) names_directory: bool,
     /// The commands that the user added, and their descriptions.

@@ -6,7 +6,7 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::terminal_context;
 use rondo_tui::code_blocks;
-use rondo_tui::prompt::reply::{Change, Panel, Reply, Shown};
+use rondo_tui::prompt::reply::{Change, Panel, Reply, ReplyText};
 use rondo_tui::prompt::slash;
 use rondo_types::units::counted;
 use std::io::Read as _;
@@ -17,7 +17,7 @@ const SCRIPT_BYTES_MAX: u64 = 1 << 20;
 pub(super) fn help(context: &Context) -> Reply {
     let text = slash::help(&context.added) + context.prompt.keys;
     Reply {
-        shown: Shown::Words(text.trim_end().to_owned()),
+        shown: ReplyText::Words(text.trim_end().to_owned()),
         change: None,
     }
 }

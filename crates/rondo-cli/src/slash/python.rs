@@ -4,9 +4,9 @@ use super::{Context, wrong};
 use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::repl::GO_ELSEWHERE;
-use rondo_python::{Capability, Session, SessionError, Until};
+use rondo_python::{Capability, CellLimits, Session, SessionError};
 use rondo_runtime::sanitize::plain;
-use rondo_tui::prompt::reply::{Reply, Shown};
+use rondo_tui::prompt::reply::{Reply, ReplyText};
 use rondo_types::ToolOutcome;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
@@ -19,7 +19,7 @@ pub(super) async fn last_error(context: &Context) -> Result<Reply> {
     let last = session(context)?.last_exception().await.map_err(failed)?;
     Ok(match last {
         Some(exception) => Reply {
-            shown: Shown::Traceback(plain(exception.traceback.trim_end())),
+            shown: ReplyText::Traceback(plain(exception.traceback.trim_end())),
             change: None,
         },
         None => Reply::words("no cell raised an exception"),
@@ -36,10 +36,10 @@ pub(super) async fn inspect(expression: &str, context: &Context) -> Result<Reply
     }
     let arguments = json!({"expr": expression});
     let told = session(context)?
-        .call(Capability::Inspect, &arguments, Until::default())
+        .call(Capability::Inspect, &arguments, CellLimits::default())
         .await;
     Ok(Reply {
-        shown: Shown::Lines(inspected(&told).trim_end().to_owned()),
+        shown: ReplyText::Lines(inspected(&told).trim_end().to_owned()),
         change: None,
     })
 }

@@ -123,7 +123,7 @@ fn listed(cells: &[KeptCell], missed: &[NotRestored]) -> String {
 mod tests {
     use super::*;
     use rondo_core::ports::Seq;
-    use rondo_python::{RecordedCell, Why};
+    use rondo_python::{RecordedCell, RestoreFailure};
 
     #[test]
     fn what_was_not_restored_is_listed_by_number_and_first_line() {
@@ -141,13 +141,13 @@ mod tests {
         let cells = [cell(1, "x = 1"), cell(2, "for n in x:\n    send(n)")];
         assert_eq!(listed(&cells, &[]), "");
         let missed = |why| [NotRestored { number: 2, why }];
-        let text = listed(&cells, &missed(Why::NotReached));
+        let text = listed(&cells, &missed(RestoreFailure::NotReached));
         let expected =
             "not restored:\n  2  for n in x:…\n     not run: this was stopped before it\n";
         assert_eq!(text, expected);
-        let text = listed(&cells, &missed(Why::EndNotRecorded));
+        let text = listed(&cells, &missed(RestoreFailure::EndNotRecorded));
         assert!(text.ends_with("`/restore NUMBER` runs one of them anyway.\n"));
-        let many = vec![missed(Why::NotReached)[0].clone(); LISTED_MAX + 3];
+        let many = vec![missed(RestoreFailure::NotReached)[0].clone(); LISTED_MAX + 3];
         assert!(listed(&cells, &many).ends_with("  and 3 more\n"));
     }
 

@@ -6,10 +6,10 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use rondo_core::session_store::{SessionInfo, SessionState};
 use rondo_runtime::service::SessionHandle;
-use rondo_runtime::sessions::{self, LastAsked};
+use rondo_runtime::sessions::{self, LatestModels};
 use rondo_runtime::spec::{go_on_with, other_answers};
 use rondo_runtime::{NoNotices, SessionOptions, compaction, todo};
-use rondo_tui::prompt::reply::{Change, Origin, Panel, Reply, Shown};
+use rondo_tui::prompt::reply::{Change, Origin, Panel, Reply, ReplyText};
 use rondo_types::units::counted;
 
 /// Sessions that are listed.
@@ -82,7 +82,7 @@ pub(super) fn to_do(context: &Context) -> Result<Reply> {
 
 pub(super) fn panel(panel: Panel, text: &str) -> Reply {
     Reply {
-        shown: Shown::Panel(panel, text.to_owned()),
+        shown: ReplyText::Panel(panel, text.to_owned()),
         change: None,
     }
 }
@@ -135,7 +135,7 @@ fn go_on(id: &str, context: &Context) -> Result<Reply> {
         true => None,
         false => own_directory(&info, context)?,
     };
-    let last = LastAsked::last(store, &info)?;
+    let last = LatestModels::last(store, &info)?;
     let mut lines = vec![taken(&info)];
     lines.extend(own.map(|own| {
         format!("it was recorded in `{own}` and continues here; `!cd {own}` changes to it")

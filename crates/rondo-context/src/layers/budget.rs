@@ -60,7 +60,7 @@ pub struct TokenBudget {
 
 /// Layers that fit.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Fitted {
+pub struct FittedLayers {
     /// The layers that precede the history.
     pub layers: Vec<Layer>,
     /// How many of the oldest groups of the history are left out.
@@ -84,7 +84,7 @@ impl TokenBudget {
     /// user's message with all that follows until the next, so calls stay with their results. A host that bounds its
     /// history otherwise passes none.
     #[must_use]
-    pub fn fit(&self, layers: Vec<Layer>, groups: &[usize], message_bytes: usize) -> Fitted {
+    pub fn fit(&self, layers: Vec<Layer>, groups: &[usize], message_bytes: usize) -> FittedLayers {
         let (layers, cut) = self.fit_layers(layers);
         let used: u64 = layers.iter().map(|layer| self.tokens_of(layer)).sum();
         let used = used.saturating_add(self.estimate.tokens(message_bytes));
@@ -94,7 +94,7 @@ impl TokenBudget {
             left = rest.unwrap_or(left);
             rest.is_some()
         });
-        Fitted {
+        FittedLayers {
             layers,
             groups_left_out: groups.len() - fitting.count(),
             cut,

@@ -5,7 +5,7 @@
 
 mod budget;
 
-pub use budget::{Fitted, TokenBudget, TokenEstimate};
+pub use budget::{FittedLayers, TokenBudget, TokenEstimate};
 
 use crate::instructions::within;
 use crate::memories::{self, MemoryFile, MemorySource};

@@ -55,7 +55,7 @@ impl Reservations {
 }
 
 /// Result of asking for a request.
-pub(super) struct Funded {
+pub(super) struct BudgetReply {
     reservation: Reservation,
     given: Option<(Answer, Option<MailId>)>,
 }
@@ -146,7 +146,7 @@ impl Funding {
             beyond: self.request.beyond,
             refused,
         };
-        TaskEnd::Funded(Funded { reservation, given })
+        TaskEnd::Funded(BudgetReply { reservation, given })
     }
 }
 
@@ -195,8 +195,8 @@ impl Driver {
 
     /// Takes the reservation for the held request, and returns the decision of the budgets; `None` if the request was
     /// stopped meanwhile.
-    pub(super) fn funded(&mut self, funded: Funded) -> Option<Input> {
-        let Funded { reservation, given } = funded;
+    pub(super) fn funded(&mut self, funded: BudgetReply) -> Option<Input> {
+        let BudgetReply { reservation, given } = funded;
         if let Some((answer, mail)) = given {
             self.note_answered(self.clock.now(), answer, mail);
         }

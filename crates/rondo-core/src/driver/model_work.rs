@@ -1,7 +1,7 @@
 //! One model request as a task: its timers, its queue, and its reply gathered event by event.
 
 use super::alarm::Alarm;
-use super::record_batch::ShownSoFar;
+use super::record_batch::RequestEvents;
 use crate::accumulator::{Accumulator, ReplyBounds};
 use crate::clock::Clock;
 use crate::events::EventSender;
@@ -87,13 +87,13 @@ impl ModelWork {
     }
 
     /// Returns the events for the listener, besides the text of the reply.
-    pub(super) fn told(&self) -> ShownSoFar {
+    pub(super) fn told(&self) -> RequestEvents {
         let shown = match self.streaming {
             true => crate::joined::shown(self.reply.parts_so_far()),
             false => Vec::new(),
         };
         let is_partial = |it: &EventBody| matches!(it, EventBody::TextDelta { .. });
-        ShownSoFar {
+        RequestEvents {
             queued: self.queued.clone(),
             shown: if self.committed && shown.iter().all(is_partial) {
                 Vec::new()

@@ -1,6 +1,6 @@
 //! Parking: a turn whose questions are answered later lets go of everything until then.
 
-use super::tool_work::Waiting;
+use super::tool_work::WaitingCall;
 use super::{CANCELLED, Driver, not_approved, resume};
 use crate::machine::Input;
 use crate::observe::Moment;
@@ -82,8 +82,8 @@ impl Driver {
     }
 
     /// Lets the turn wait with the questions of a call's child, or ends the call if it cannot.
-    pub(super) fn wait_for_child(&mut self, waiting: Waiting) {
-        let Waiting {
+    pub(super) fn wait_for_child(&mut self, waiting: WaitingCall) {
+        let WaitingCall {
             call,
             child,
             mut questions,

@@ -72,12 +72,12 @@ pub(super) struct RecordBatch {
     /// Of all models of the turn, in their order.
     models: Vec<String>,
     requests: RequestHasher,
-    told: ShownSoFar,
+    told: RequestEvents,
 }
 
 /// Events that a request showed its listener besides its reply.
 #[derive(Debug, Default)]
-pub(super) struct ShownSoFar {
+pub(super) struct RequestEvents {
     /// When it had to wait.
     pub(super) queued: Vec<TimeMs>,
     /// Shown events before it failed, if they are more than text.
@@ -114,7 +114,7 @@ impl RecordBatch {
             step: 0,
             models: models.map(|model| model.info().full_name()).collect(),
             requests: RequestHasher::default(),
-            told: ShownSoFar::default(),
+            told: RequestEvents::default(),
         }
     }
 
@@ -256,7 +256,7 @@ impl RecordBatch {
     }
 
     /// Takes the text that the listener of the current request was shown, for the record of its end.
-    pub(super) fn note_told(&mut self, told: ShownSoFar) {
+    pub(super) fn note_told(&mut self, told: RequestEvents) {
         self.told = told;
     }
 

@@ -12,7 +12,7 @@ use crate::machine::{Action, Input, PlannedCall, TurnConfig};
 use crate::observe::Moment;
 use crate::outside_text::OutsideTextFold;
 use crate::ports::{InterruptedCall, Reconciled, Record, RecordBody, Verdict};
-use crate::redrive::{Open, RedriveError, Redriven, Started, redrive};
+use crate::redrive::{OpenEffects, RedriveError, RedrivenTurn, StartedCall, redrive};
 use crate::toolbox::Toolbox;
 use futures_util::future::join_all;
 use rondo_types::{
@@ -260,7 +260,7 @@ pub(super) async fn evidence(
 impl Driver {
     async fn resume(
         mut self: Box<Self>,
-        mut redriven: Redriven,
+        mut redriven: RedrivenTurn,
         message: Message,
         downtime_ms: u64,
     ) -> TurnEnd {
@@ -296,8 +296,8 @@ impl Driver {
     /// Takes up what was open.
     async fn reopen(
         &mut self,
-        open: Open,
-        started: &HashMap<CallId, Started>,
+        open: OpenEffects,
+        started: &HashMap<CallId, StartedCall>,
         actions: Vec<Action>,
     ) -> Option<Outcome> {
         if let Some(outcome) = open.outcome {
@@ -378,7 +378,7 @@ impl Driver {
     async fn settle(
         &mut self,
         calls: Vec<PlannedCall>,
-        started: &HashMap<CallId, Started>,
+        started: &HashMap<CallId, StartedCall>,
     ) -> Option<Outcome> {
         let (tools, patience) = (&self.setup.tools, self.patience());
         let cut_off = calls.into_iter().filter_map(|call| {
@@ -452,7 +452,7 @@ impl Driver {
 async fn asked_about(
     tools: &Toolbox,
     mut call: PlannedCall,
-    (started, key): (Started, String),
+    (started, key): (StartedCall, String),
     patience: &Patience,
 ) -> (PlannedCall, Reconciled) {
     call.recovery = recovery(tools, &call);
@@ -469,7 +469,7 @@ async fn asked_about(
 async fn reconciled(
     tools: &Toolbox,
     call: &PlannedCall,
-    started: Started,
+    started: StartedCall,
     patience: &Patience,
 ) -> Reconciled {
     let Some(tool) = tools.get(&call.name) else {

@@ -1,8 +1,8 @@
 //! How work beside the loop ends, and how running calls reach it.
 
 use super::ask::{CallAsk, RunningAsk};
-use super::budgets::{Funded, Funding};
-use super::tool_work::Waiting;
+use super::budgets::{BudgetReply, Funding};
+use super::tool_work::WaitingCall;
 use crate::machine::Input;
 use crate::ports::{Interception, MailId, NotAnswered};
 use rondo_types::{Answer, AnswerValue, Question};
@@ -37,9 +37,9 @@ pub(super) enum TaskEnd {
     /// A call ended whose result reads otherwise.
     Rewritten { what: Interception, input: Input },
     /// Decision of the budgets about the request that is held.
-    Funded(Funded),
+    Funded(BudgetReply),
     /// A call waits for a session that it started.
-    Waiting(Waiting),
+    Waiting(WaitingCall),
     /// The budgets know what a request used.
     Settled,
     /// A question about a call is void, since what it is about changed: it is put again.

@@ -8,8 +8,8 @@ use crate::ports::{Asker, CallEnd, OutputSink, ProgressSink, Tool, ToolInvocatio
 use data_encoding::HEXUPPER;
 use rondo_types::units::seconds;
 use rondo_types::{
-    Allowance, CallId, EventBody, Question, QuestionSubject, SessionId, TimeMs, ToolErrorCode,
-    ToolKind, ToolOutcome, TurnEvent, TurnId,
+    CallId, EventBody, Question, QuestionSubject, RemainingLimits, SessionId, TimeMs,
+    ToolErrorCode, ToolKind, ToolOutcome, TurnEvent, TurnId,
 };
 use sha2::{Digest as _, Sha256};
 use std::pin::Pin;
@@ -26,7 +26,7 @@ const GRACE_MIN: Duration = Duration::from_millis(250);
 const NO_TIME: &str = "there was no time left";
 
 /// A call that waits for a session that it started.
-pub(super) struct Waiting {
+pub(super) struct WaitingCall {
     pub(super) call: PlannedCall,
     pub(super) child: SessionId,
     pub(super) questions: Vec<Question>,
@@ -42,7 +42,7 @@ pub(super) struct ToolWork {
     pub(super) step: u32,
     pub(super) output: OutputSink,
     pub(super) progress: ProgressSink,
-    pub(super) allowance: Allowance,
+    pub(super) allowance: RemainingLimits,
     /// Channel for its questions.
     pub(super) asks: mpsc::Sender<Box<RunningAsk>>,
     pub(super) cancel: CancellationToken,
@@ -121,7 +121,7 @@ impl ToolWork {
     ///
     /// Not an `async fn`, and neither is what it awaits: many calls may wait to begin, and each would hold all that
     /// it was given three times.
-    pub(super) fn run(self) -> impl Future<Output = Result<Input, Waiting>> {
+    pub(super) fn run(self) -> impl Future<Output = Result<Input, WaitingCall>> {
         let (clock, started) = (self.clock, self.clock.now());
         let (call, kind) = (Box::new(self.call.clone()), self.kind);
         let ended = self.begin().map(RunningCall::ended);
@@ -133,7 +133,7 @@ impl ToolWork {
             let outcome = match ended {
                 CallEnd::Done(outcome) => marked(outcome, kind),
                 CallEnd::Waiting { child, questions } => {
-                    return Err(Waiting {
+                    return Err(WaitingCall {
                         call: *call,
                         child,
                         questions,
@@ -181,7 +181,7 @@ impl ToolWork {
             cancel: own.clone(),
             output: self.output,
             progress: self.progress,
-            allowance: Allowance {
+            allowance: RemainingLimits {
                 time: limit,
                 ..self.allowance
             },

@@ -18,7 +18,7 @@ use rondo_types::{CallId, Grant, Message, Question, TodoItem, ToolOutcome, Trans
 use serde::{Deserialize, Serialize};
 use turn::TurnFold;
 
-pub(crate) use turn::Unbegun;
+pub(crate) use turn::UnstartedCalls;
 
 /// History of a session, built from its records. It takes them one by one, in their order, from the first.
 ///
@@ -103,7 +103,7 @@ impl History {
             ..
         } = &record.body
         {
-            self.abandon(*history, Unbegun::recorded(*unbegun_not_run));
+            self.abandon(*history, UnstartedCalls::recorded(*unbegun_not_run));
             if self.turns == 0 {
                 self.transcript.clone_from(initial_history);
             }
@@ -221,7 +221,8 @@ impl History {
     pub fn transcript(&self) -> Transcript {
         let mut transcript = self.transcript.clone();
         if let Some(open) = &self.open {
-            open.clone().give_up(&mut transcript, Unbegun::NotRun);
+            open.clone()
+                .give_up(&mut transcript, UnstartedCalls::NotRun);
         }
         paired(transcript)
     }
@@ -239,14 +240,14 @@ impl History {
 
     /// Returns the results of the calls that the turn was cut off in, as far as they have one; none
     /// if it was not.
-    pub(crate) fn open_results(&self, unbegun: Unbegun) -> Option<Message> {
+    pub(crate) fn open_results(&self, unbegun: UnstartedCalls) -> Option<Message> {
         let open = self.open.as_ref()?;
         Some(open.clone().results(unbegun))
     }
 
     /// Another turn begins though one is open. It either continued from the messages of that one, or
     /// from those before it, which their number tells.
-    fn abandon(&mut self, history: u32, unbegun: Unbegun) {
+    fn abandon(&mut self, history: u32, unbegun: UnstartedCalls) {
         let Some(mut open) = self.open.take() else {
             return;
         };

@@ -1,7 +1,7 @@
 //! One turn folded from its records to the messages that it leaves in the transcript.
 
 use super::OpenTurn;
-use crate::machine::judge::{Judged, judge};
+use crate::machine::judge::{UsableReply, judge};
 use crate::machine::{PAUSES_MAX, assign_ids, render};
 use crate::ports::{Approval, Interception, Purpose, Record, RecordBody, Seq};
 use rondo_types::{
@@ -17,14 +17,14 @@ const NEVER_BEGUN: &str = "the turn was cut off before the call began";
 
 /// Fate of the calls of a turn that is given up, if their beginning is not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Unbegun {
+pub(crate) enum UnstartedCalls {
     /// They read `not_run`.
     NotRun,
     /// They read `in_doubt`, as they did in sessions of earlier versions.
     InDoubt,
 }
 
-impl Unbegun {
+impl UnstartedCalls {
     /// Reads it out of the beginning of the turn that follows.
     pub(crate) fn recorded(is_not_run: bool) -> Self {
         match is_not_run {
@@ -51,7 +51,7 @@ pub(super) struct TurnFold {
     asked: Option<(String, Purpose)>,
     pauses: u32,
     /// Calls of the last reply that wait for their results, with those that came.
-    calls: Vec<(ToolCall, Option<Settled>)>,
+    calls: Vec<(ToolCall, Option<SettledCall>)>,
     /// Those of them whose beginning is recorded; `None` if that is not known.
     #[serde(default)]
     begun: Option<HashSet<CallId>>,
@@ -80,7 +80,7 @@ struct AskedQuestion {
 }
 
 /// A call's outcome, and whether the runtime made it up.
-type Settled = (ToolOutcome, bool);
+type SettledCall = (ToolOutcome, bool);
 
 impl TurnFold {
     /// Begins with a turn's first record, which should be `TurnStarted`.
@@ -309,21 +309,21 @@ impl TurnFold {
         let may_pause = self.pauses < PAUSES_MAX;
         let pauses = std::mem::take(&mut self.pauses);
         match judge(reply.clone(), self.empty_reply, may_pause) {
-            Judged::Calls(mut candidate) => {
+            UsableReply::Calls(mut candidate) => {
                 assign_ids(&mut candidate, self.number, step);
                 let calls: Vec<_> = candidate.tool_calls().cloned().collect();
                 self.say(transcript, candidate);
                 self.begun = Some(HashSet::new());
                 self.calls = calls.into_iter().map(|call| (call, None)).collect();
             }
-            Judged::Paused(candidate) => {
+            UsableReply::Paused(candidate) => {
                 self.pauses = pauses + 1;
                 self.say(transcript, candidate);
             }
-            Judged::Answer(candidate) | Judged::Refused(candidate) => {
+            UsableReply::Answer(candidate) | UsableReply::Refused(candidate) => {
                 self.say(transcript, candidate);
             }
-            Judged::Unusable(_) => {}
+            UsableReply::Unusable(_) => {}
         }
     }
 
@@ -354,25 +354,25 @@ impl TurnFold {
     /// Puts the results of the calls into the transcript. One that has none gets it by
     /// [`paired`](crate::pairing::paired).
     fn commit(&mut self, transcript: &mut Transcript) {
-        self.give_up(transcript, Unbegun::InDoubt);
+        self.give_up(transcript, UnstartedCalls::InDoubt);
     }
 
     /// Does the same if the turn is abandoned.
-    pub(super) fn give_up(&mut self, transcript: &mut Transcript, unbegun: Unbegun) {
+    pub(super) fn give_up(&mut self, transcript: &mut Transcript, unbegun: UnstartedCalls) {
         if !self.calls.is_empty() {
             transcript.push(Arc::new(self.results(unbegun)));
         }
     }
 
     /// Takes the results of the calls that have one.
-    pub(super) fn results(&mut self, unbegun: Unbegun) -> Message {
+    pub(super) fn results(&mut self, unbegun: UnstartedCalls) -> Message {
         let calls = std::mem::take(&mut self.calls);
         let begun = self.begun.take();
         let edits = std::mem::take(&mut self.edits);
         let rewrites = std::mem::take(&mut self.rewrites);
         self.reads.clear();
         let never_began = |call: &ToolCall| {
-            let known = begun.as_ref().filter(|_| unbegun == Unbegun::NotRun);
+            let known = begun.as_ref().filter(|_| unbegun == UnstartedCalls::NotRun);
             known.is_some_and(|begun| !begun.contains(&call.id))
         };
         let not_run = || ToolOutcome::error(ToolErrorCode::NotRun, NEVER_BEGUN);

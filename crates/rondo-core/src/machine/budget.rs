@@ -4,7 +4,7 @@ use super::io::{StepEnd, TurnConfig};
 use super::turn::TurnMachine;
 use crate::compaction::{BYTES_PER_TOKEN, message_bytes, part_bytes, size, transcript_bytes};
 use crate::ports::Amount;
-use rondo_types::{Message, NanoUsd, Price, Reply, StopReason, TimeMs, Transcript, Usage, Used};
+use rondo_types::{Message, NanoUsd, Price, Reply, Spend, StopReason, TimeMs, Transcript, Usage};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -31,7 +31,7 @@ const COUNT_FACTOR_MAX: u64 = 16;
 
 /// Permission for the next action.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Allowance {
+pub(super) enum NextRequest {
     /// An ordinary step.
     Step,
     /// The last, tool-free request, because this ran out.
@@ -42,7 +42,7 @@ pub(super) enum Allowance {
 
 /// Use by the turn.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Spent {
+pub(super) struct TurnSpend {
     pub(super) steps: u32,
     pub(super) calls: u32,
     pub(super) usage: Usage,
@@ -66,10 +66,10 @@ pub(super) struct Spent {
     last: Amount,
     /// Use by the turns that calls of this one started.
     #[serde(default)]
-    pub(super) delegated: Used,
+    pub(super) delegated: Spend,
 }
 
-impl Spent {
+impl TurnSpend {
     pub(super) fn new(price: Option<Price>) -> Self {
         Self {
             steps: 0,
@@ -83,7 +83,7 @@ impl Spent {
             message_bytes: 0,
             density: None,
             last: Amount::default(),
-            delegated: Used::default(),
+            delegated: Spend::default(),
         }
     }
 
@@ -223,7 +223,7 @@ impl Spent {
     }
 
     /// Counts what the turns have used that a call started: it was carved from what is left here.
-    pub(super) fn note_delegated(&mut self, used: Used) {
+    pub(super) fn note_delegated(&mut self, used: Spend) {
         self.delegated = self.delegated.plus(used);
     }
 
@@ -311,7 +311,7 @@ fn fixed_bytes(config: &TurnConfig) -> u64 {
 impl TurnMachine {
     /// Returns the allowance by the limits on steps, time, tokens and money. Those on calls are checked
     /// where a reply's calls are planned, in `plan_calls`.
-    pub(super) fn allowance(&self, at: TimeMs) -> Allowance {
+    pub(super) fn allowance(&self, at: TimeMs) -> NextRequest {
         let verdicts = [
             self.steps_allowance(),
             self.time_allowance(at),
@@ -320,32 +320,32 @@ impl TurnMachine {
         ];
         let nothing = verdicts
             .iter()
-            .find(|it| matches!(it, Allowance::Nothing(_)));
+            .find(|it| matches!(it, NextRequest::Nothing(_)));
         if let Some(nothing) = nothing {
             return *nothing;
         }
         if let Some(reason) = self.finalising {
-            return Allowance::FinalOnly(reason);
+            return NextRequest::FinalOnly(reason);
         }
         let last = verdicts
             .iter()
-            .find(|it| matches!(it, Allowance::FinalOnly(_)));
+            .find(|it| matches!(it, NextRequest::FinalOnly(_)));
         match last {
             // With no tool on offer every request is tool-free: there is nothing to hold back for.
             Some(last) if !self.config.tools.is_empty() => *last,
-            _ => Allowance::Step,
+            _ => NextRequest::Step,
         }
     }
 
-    fn steps_allowance(&self) -> Allowance {
+    fn steps_allowance(&self) -> NextRequest {
         let limits = &self.config.profile.limits;
         let left = limits.max_steps.saturating_sub(self.spent.all_steps());
         self.grade(left == 0, left == 1, StopReason::MaxSteps)
     }
 
-    fn time_allowance(&self, at: TimeMs) -> Allowance {
+    fn time_allowance(&self, at: TimeMs) -> NextRequest {
         let Some(deadline) = self.deadline() else {
-            return Allowance::Step;
+            return NextRequest::Step;
         };
         // Once no call could run any more, tools are not offered either.
         let slice = self.final_slice() + self.time_to_end_calls();
@@ -356,9 +356,9 @@ impl TurnMachine {
         )
     }
 
-    fn tokens_allowance(&self) -> Allowance {
+    fn tokens_allowance(&self) -> NextRequest {
         let Some(max) = self.config.profile.limits.max_tokens_total else {
-            return Allowance::Step;
+            return NextRequest::Step;
         };
         let (next, last) = self.spent.forecast();
         let used = self.spent.all_tokens();
@@ -367,12 +367,12 @@ impl TurnMachine {
         self.grade(with_next > max, with_both > max, StopReason::MaxTokens)
     }
 
-    fn cost_allowance(&self) -> Allowance {
+    fn cost_allowance(&self) -> NextRequest {
         let limit = self.config.profile.limits.max_cost;
         let (Some(max), Some(price), Some(used)) =
             (limit, self.model().price, self.spent.all_cost())
         else {
-            return Allowance::Step;
+            return NextRequest::Step;
         };
         let (next, last) = self.spent.forecast();
         let mut with_next = used;
@@ -403,16 +403,16 @@ impl TurnMachine {
     }
 
     /// Returns whether the request that is about to be sent fits the tokens and the money that are left.
-    pub(super) fn next_allowance(&self) -> Allowance {
+    pub(super) fn next_allowance(&self) -> NextRequest {
         let verdicts = [self.tokens_allowance(), self.cost_allowance()];
         let mut nothing = verdicts
             .into_iter()
-            .filter(|it| matches!(it, Allowance::Nothing(_)));
-        nothing.next().unwrap_or(Allowance::Step)
+            .filter(|it| matches!(it, NextRequest::Nothing(_)));
+        nothing.next().unwrap_or(NextRequest::Step)
     }
 
     /// Returns the allowance of a turn that one of the running calls starts, besides its time.
-    pub(crate) fn call_allowance(&self) -> rondo_types::Allowance {
+    pub(crate) fn call_allowance(&self) -> rondo_types::RemainingLimits {
         let limits = &self.config.profile.limits;
         let (at_once, unbegun) = self.calls_under_way();
         let at_once = at_once.max(1);
@@ -443,7 +443,7 @@ impl TurnMachine {
             taken += price.cost(last);
             NanoUsd(max.0.saturating_sub(taken.0) / u64::from(at_once))
         });
-        rondo_types::Allowance {
+        rondo_types::RemainingLimits {
             steps: Some(steps.saturating_sub(held_back) / at_once),
             calls,
             tokens,
@@ -454,7 +454,7 @@ impl TurnMachine {
 
     /// Returns whether no further request fits the tokens.
     pub(super) fn is_out_of_tokens(&self) -> bool {
-        matches!(self.tokens_allowance(), Allowance::Nothing(_))
+        matches!(self.tokens_allowance(), NextRequest::Nothing(_))
     }
 
     /// Returns whether one more request at this price fits the money. One whose price is not known
@@ -470,13 +470,13 @@ impl TurnMachine {
         total <= max
     }
 
-    fn grade(&self, nothing_left: bool, only_final_left: bool, reason: StopReason) -> Allowance {
+    fn grade(&self, nothing_left: bool, only_final_left: bool, reason: StopReason) -> NextRequest {
         if nothing_left {
-            Allowance::Nothing(reason)
+            NextRequest::Nothing(reason)
         } else if only_final_left && self.config.profile.limits.reserve_final {
-            Allowance::FinalOnly(reason)
+            NextRequest::FinalOnly(reason)
         } else {
-            Allowance::Step
+            NextRequest::Step
         }
     }
 

@@ -1,10 +1,10 @@
 //! Decides before each request whether it would fit, and otherwise summarizes, drops or shortens older
 //! messages. Which ones is decided in [`crate::compaction`].
 
-use super::budget::Allowance;
+use super::budget::NextRequest;
 use super::finish::Ending;
 use super::io::{ModelCall, StepEnd};
-use super::judge::{Judged, judge};
+use super::judge::{UsableReply, judge};
 use super::turn::{Cx, TurnMachine};
 use crate::compaction::{
     Change, Compaction, ContextBudget, HistoryBound, SUMMARISER, SUMMARY_ASKED, drop_groups,
@@ -105,7 +105,7 @@ impl TurnMachine {
 
     /// Summarizes the whole conversation, in a turn that does nothing else (`compaction.only`).
     pub(super) fn compact_only(&mut self, cx: &mut Cx<'_>) {
-        let has_room = self.allowance(cx.at) == Allowance::Step;
+        let has_room = self.allowance(cx.at) == NextRequest::Step;
         if !has_room || !self.begin_summary(cx, self.transcript.len()) {
             self.compact_only_failed(cx, "no summary could be requested");
         }
@@ -226,7 +226,7 @@ impl TurnMachine {
             && self.pressure.overflows < 2
             && left >= 2 + u32::from(limits.reserve_final)
             && self.finalising.is_none()
-            && self.allowance(at) == Allowance::Step
+            && self.allowance(at) == NextRequest::Step
     }
 
     fn begin_summary(&mut self, cx: &mut Cx<'_>, to: usize) -> bool {
@@ -327,12 +327,12 @@ impl TurnMachine {
     pub(super) fn summary_replied(&mut self, cx: &mut Cx<'_>, reply: Reply) {
         self.count_usage(cx, &reply);
         match judge(reply, EmptyReply::Invalid, false) {
-            Judged::Answer(candidate) => self.summarised(cx, &candidate),
-            Judged::Refused(_) => self.summary_failed(cx, "the model refused to summarize"),
-            Judged::Unusable(problem) => {
+            UsableReply::Answer(candidate) => self.summarised(cx, &candidate),
+            UsableReply::Refused(_) => self.summary_failed(cx, "the model refused to summarize"),
+            UsableReply::Unusable(problem) => {
                 self.summary_failed(cx, &format!("the summary cannot be used: {}", problem.text));
             }
-            Judged::Calls(_) | Judged::Paused(_) => {
+            UsableReply::Calls(_) | UsableReply::Paused(_) => {
                 self.summary_failed(cx, "the model called tools instead of summarizing");
             }
         }

@@ -1,6 +1,6 @@
 //! Tools that change between two steps.
 
-use super::budget::Allowance;
+use super::budget::NextRequest;
 use super::finish::Ending;
 use super::turn::{Cx, TurnMachine};
 use rondo_types::{EventBody, ToolSpec};
@@ -20,7 +20,7 @@ impl TurnMachine {
             tools: tools.map(|spec| spec.name.clone()).collect(),
         });
         match self.next_allowance() {
-            Allowance::Nothing(reason) => self.finish(cx, Ending::stopped(reason)),
+            NextRequest::Nothing(reason) => self.finish(cx, Ending::stopped(reason)),
             _ => self.send_request(cx),
         }
     }

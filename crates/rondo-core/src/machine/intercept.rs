@@ -1,7 +1,7 @@
 //! Decisions of interceptors about a call, a result or the request of a step.
 
 use super::batch::{CallState, done};
-use super::budget::Allowance;
+use super::budget::NextRequest;
 use super::finish::Ending;
 use super::io::Action;
 use super::turn::{Cx, Phase, TurnMachine};
@@ -102,7 +102,7 @@ impl TurnMachine {
             self.add(cx, Message::synthetic_user(note.text));
         }
         match self.next_allowance() {
-            Allowance::Nothing(reason) => self.finish(cx, Ending::stopped(reason)),
+            NextRequest::Nothing(reason) => self.finish(cx, Ending::stopped(reason)),
             _ => self.send_request(cx),
         }
     }

@@ -4,7 +4,7 @@ use rondo_types::{Candidate, EmptyReply, FinishReason, ModelError, Part, Reply};
 
 /// Usable part of a reply.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Judged {
+pub(crate) enum UsableReply {
     /// It asks for calls.
     Calls(Candidate),
     /// It is an answer.
@@ -79,9 +79,9 @@ impl Problem {
 ///
 /// Calls count by presence, not by finish reason: servers finish replies that hold calls with
 /// every reason there is. If a paused reply may not be continued it is judged by its content.
-pub(crate) fn judge(reply: Reply, empty: EmptyReply, may_pause: bool) -> Judged {
+pub(crate) fn judge(reply: Reply, empty: EmptyReply, may_pause: bool) -> UsableReply {
     if let Some(reason) = reply.prompt_blocked {
-        return Judged::Unusable(Problem::blocked(format!(
+        return UsableReply::Unusable(Problem::blocked(format!(
             "the prompt was blocked ({reason})"
         )));
     }
@@ -89,10 +89,10 @@ pub(crate) fn judge(reply: Reply, empty: EmptyReply, may_pause: bool) -> Judged 
     let mut empty_candidate = None;
     for candidate in reply.candidates {
         match usable(&candidate, may_pause) {
-            Ok(Use::Calls) => return Judged::Calls(candidate),
-            Ok(Use::Answer) => return Judged::Answer(candidate),
-            Ok(Use::Pause) => return Judged::Paused(candidate),
-            Ok(Use::Refusal) => return Judged::Refused(without_calls(candidate)),
+            Ok(Use::Calls) => return UsableReply::Calls(candidate),
+            Ok(Use::Answer) => return UsableReply::Answer(candidate),
+            Ok(Use::Pause) => return UsableReply::Paused(candidate),
+            Ok(Use::Refusal) => return UsableReply::Refused(without_calls(candidate)),
             Ok(Use::Nothing) => {
                 first_problem.get_or_insert_with(|| Problem::empty("it was empty"));
                 empty_candidate.get_or_insert(candidate);
@@ -103,10 +103,12 @@ pub(crate) fn judge(reply: Reply, empty: EmptyReply, may_pause: bool) -> Judged 
         }
     }
     match (empty, empty_candidate, first_problem) {
-        (EmptyReply::Complete, Some(candidate), _) => Judged::Answer(candidate),
-        (EmptyReply::Complete, None, None) => Judged::Answer(Candidate::default()),
-        (_, _, Some(problem)) => Judged::Unusable(problem),
-        (EmptyReply::Invalid, _, None) => Judged::Unusable(Problem::empty("it had no content")),
+        (EmptyReply::Complete, Some(candidate), _) => UsableReply::Answer(candidate),
+        (EmptyReply::Complete, None, None) => UsableReply::Answer(Candidate::default()),
+        (_, _, Some(problem)) => UsableReply::Unusable(problem),
+        (EmptyReply::Invalid, _, None) => {
+            UsableReply::Unusable(Problem::empty("it had no content"))
+        }
     }
 }
 
@@ -235,7 +237,7 @@ mod tests {
             EmptyReply::Invalid,
             true,
         );
-        assert_eq!(judged, Judged::Answer(good));
+        assert_eq!(judged, UsableReply::Answer(good));
     }
 
     #[test]
@@ -247,9 +249,12 @@ mod tests {
         let judged = |candidates| judge(reply(candidates), EmptyReply::Invalid, true);
         assert_eq!(
             judged(vec![called.clone(), said.clone()]),
-            Judged::Calls(called.clone())
+            UsableReply::Calls(called.clone())
         );
-        assert_eq!(judged(vec![said.clone(), called]), Judged::Answer(said));
+        assert_eq!(
+            judged(vec![said.clone(), called]),
+            UsableReply::Answer(said)
+        );
     }
 
     #[test]
@@ -258,7 +263,7 @@ mod tests {
         both.parts.insert(0, Part::text("thinking aloud"));
         assert_eq!(
             judge(reply(vec![both.clone()]), EmptyReply::Invalid, true),
-            Judged::Calls(both)
+            UsableReply::Calls(both)
         );
     }
 
@@ -272,14 +277,14 @@ mod tests {
             let candidate = call("f", reason);
             assert!(matches!(
                 judge(reply(vec![candidate]), EmptyReply::Invalid, true),
-                Judged::Calls(_)
+                UsableReply::Calls(_)
             ));
         }
         let mut none = call("f", FinishReason::Stop);
         none.finish_reason = None;
         assert!(matches!(
             judge(reply(vec![none]), EmptyReply::Invalid, true),
-            Judged::Calls(_)
+            UsableReply::Calls(_)
         ));
     }
 
@@ -297,7 +302,7 @@ mod tests {
         for case in cases {
             assert!(matches!(
                 judge(case, EmptyReply::Invalid, true),
-                Judged::Unusable(_)
+                UsableReply::Unusable(_)
             ));
         }
     }
@@ -306,7 +311,7 @@ mod tests {
     fn an_empty_reply_is_an_answer_where_the_design_says_so() {
         assert_eq!(
             judge(reply(vec![]), EmptyReply::Complete, true),
-            Judged::Answer(Candidate::default())
+            UsableReply::Answer(Candidate::default())
         );
     }
 
@@ -320,13 +325,13 @@ mod tests {
                 may_pause,
             )
         };
-        assert_eq!(judged(&paused, true), Judged::Paused(paused.clone()));
-        assert_eq!(judged(&paused, false), Judged::Answer(paused));
+        assert_eq!(judged(&paused, true), UsableReply::Paused(paused.clone()));
+        assert_eq!(judged(&paused, false), UsableReply::Answer(paused));
         let calls = call("f", FinishReason::Paused);
-        assert_eq!(judged(&calls, true), Judged::Calls(calls));
+        assert_eq!(judged(&calls, true), UsableReply::Calls(calls));
         let mut nothing = text("", FinishReason::Paused);
         nothing.parts.clear();
-        assert!(matches!(judged(&nothing, true), Judged::Unusable(_)));
+        assert!(matches!(judged(&nothing, true), UsableReply::Unusable(_)));
     }
 
     #[test]
@@ -338,7 +343,7 @@ mod tests {
         })];
         assert!(matches!(
             judge(reply(vec![refusal]), EmptyReply::Invalid, true),
-            Judged::Refused(_)
+            UsableReply::Refused(_)
         ));
     }
 }

@@ -50,7 +50,7 @@ const SETTING_WORDS: [&str; 10] = [
 
 /// Content for which a request may be refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Suspect {
+enum RefusalCause {
     Media,
     Sealed,
 }
@@ -92,26 +92,26 @@ impl TurnMachine {
     /// it.
     ///
     /// Refusals that do not say what they are about are put down to what this model has not accepted yet.
-    fn suspect(&self, class: ErrorClass, text: &str) -> Option<(Suspect, usize)> {
+    fn suspect(&self, class: ErrorClass, text: &str) -> Option<(RefusalCause, usize)> {
         let mentions = |words: &[&str]| words.iter().any(|word| text.contains(word));
         let is_of_request = matches!(class, ErrorClass::BadRequest | ErrorClass::Unsupported);
         let is_of_setting = mentions(&SETTING_WORDS);
         let sealed = self.holds(0, is_sealed).filter(|_| !is_of_setting);
         if (is_of_request || class == ErrorClass::NotFound) && mentions(&SEAL_WORDS) {
-            return sealed.map(|from| (Suspect::Sealed, from));
+            return sealed.map(|from| (RefusalCause::Sealed, from));
         }
         let unread = self.holds(self.first_unread(), has_media);
         if mentions(&MEDIA_WORDS) || (is_of_request && mentions(&FILE_WORDS)) {
             let media = unread.or_else(|| self.holds(0, has_media));
-            return media.map(|from| (Suspect::Media, from));
+            return media.map(|from| (RefusalCause::Media, from));
         }
         if class != ErrorClass::BadRequest || is_of_setting {
             return None;
         }
         // Data that the provider sealed within this turn, it has read already.
         let sealed = sealed.filter(|_| self.spent.steps == 1);
-        let media = unread.map(|from| (Suspect::Media, from));
-        media.or(sealed.map(|from| (Suspect::Sealed, from)))
+        let media = unread.map(|from| (RefusalCause::Media, from));
+        media.or(sealed.map(|from| (RefusalCause::Sealed, from)))
     }
 
     /// Returns the index of the first message that no accepted request of this model has carried.
@@ -134,11 +134,17 @@ impl TurnMachine {
             .map(|(at, _)| at)
     }
 
-    fn take_out(&mut self, cx: &mut Cx<'_>, suspect: Suspect, from: usize, error: &ModelError) {
+    fn take_out(
+        &mut self,
+        cx: &mut Cx<'_>,
+        suspect: RefusalCause,
+        from: usize,
+        error: &ModelError,
+    ) {
         let reason = error.message.clone();
         let change = match suspect {
-            Suspect::Media => Change::Described { reason },
-            Suspect::Sealed => Change::Unsealed { reason },
+            RefusalCause::Media => Change::Described { reason },
+            RefusalCause::Sealed => Change::Unsealed { reason },
         };
         let place = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
         let (from, to) = (place(from), place(self.transcript.len()));

@@ -1,14 +1,14 @@
 //! The machine itself: takes one input at a time and goes through the step cycle.
 
 use super::batch::Batch;
-use super::budget::{Allowance, Spent};
+use super::budget::{NextRequest, TurnSpend};
 use super::compact::ContextPressure;
 use super::finish::Ending;
 use super::guard::{Guard, Measure};
 use super::held::{CheckedSteps, HeldRequest};
 use super::io::{Action, Arguments, Input, ModelCall, TurnConfig};
-use super::judge::{Judged, Problem, judge};
-use super::waiting::Waiting;
+use super::judge::{Problem, UsableReply, judge};
+use super::waiting::OpenQuestions;
 use super::written_call::written_call;
 use crate::ports::{Purpose, RecordBody};
 use rondo_types::{
@@ -32,7 +32,7 @@ pub struct TurnMachine {
     pub(super) phase: Phase,
     pub(super) started_at: TimeMs,
     pub(super) transcript: Transcript,
-    pub(super) spent: Spent,
+    pub(super) spent: TurnSpend,
     /// Repetitions of this step's request so far.
     pub(super) attempt: u32,
     pub(super) invalid_used: u32,
@@ -48,7 +48,7 @@ pub struct TurnMachine {
     pub(super) finalising: Option<StopReason>,
     pub(super) cancelled: bool,
     #[serde(default)]
-    pub(super) waiting: Waiting,
+    pub(super) waiting: OpenQuestions,
     #[serde(default)]
     pub(super) checked: CheckedSteps,
     pub(super) last_finish: Option<FinishReason>,
@@ -110,7 +110,7 @@ impl TurnMachine {
     /// Makes a turn that waits for [`Input::Begin`].
     #[must_use]
     pub fn new(config: TurnConfig) -> Self {
-        let spent = Spent::new(config.model.price);
+        let spent = TurnSpend::new(config.model.price);
         Self {
             config,
             omits_temperature: false,
@@ -128,7 +128,7 @@ impl TurnMachine {
             steering: Vec::new(),
             finalising: None,
             cancelled: false,
-            waiting: Waiting::default(),
+            waiting: OpenQuestions::default(),
             checked: CheckedSteps::default(),
             last_finish: None,
             last_response: ResponseName::default(),
@@ -308,9 +308,9 @@ impl TurnMachine {
             return self.finish(cx, Ending::failed(too_long()));
         }
         match self.allowance(cx.at) {
-            Allowance::Step => {}
-            Allowance::FinalOnly(reason) => self.begin_final(cx, reason),
-            Allowance::Nothing(reason) => return self.finish(cx, Ending::stopped(reason)),
+            NextRequest::Step => {}
+            NextRequest::FinalOnly(reason) => self.begin_final(cx, reason),
+            NextRequest::Nothing(reason) => return self.finish(cx, Ending::stopped(reason)),
         }
         self.spent.steps += 1;
         self.attempt = 0;
@@ -394,20 +394,20 @@ impl TurnMachine {
         let may_pause = self.finalising.is_none() && self.pauses < PAUSES_MAX;
         let pauses = std::mem::take(&mut self.pauses);
         match judge(reply, self.config.profile.empty_reply, may_pause) {
-            Judged::Paused(candidate) => {
+            UsableReply::Paused(candidate) => {
                 self.pauses = pauses + 1;
                 self.show_text(cx, &candidate);
                 self.last_finish = candidate.finish_reason;
                 self.push_candidate(candidate);
                 self.next_step(cx);
             }
-            Judged::Calls(candidate) => {
+            UsableReply::Calls(candidate) => {
                 self.show_text(cx, &candidate);
                 self.last_finish = candidate.finish_reason;
                 self.begin_batch(cx, candidate);
             }
-            Judged::Answer(candidate) => self.answer(cx, candidate),
-            Judged::Refused(candidate) => {
+            UsableReply::Answer(candidate) => self.answer(cx, candidate),
+            UsableReply::Refused(candidate) => {
                 self.show_text(cx, &candidate);
                 self.last_finish = candidate.finish_reason;
                 let text = match candidate.refusal() {
@@ -421,7 +421,7 @@ impl TurnMachine {
                 };
                 self.finish(cx, ending);
             }
-            Judged::Unusable(problem) => self.unusable(cx, problem),
+            UsableReply::Unusable(problem) => self.unusable(cx, problem),
         }
     }
 
@@ -476,7 +476,7 @@ impl TurnMachine {
         self.last_finish = candidate.finish_reason;
         self.push_candidate(candidate);
         // If no ordinary step is left, the answer that is there counts more.
-        if !self.steering.is_empty() && self.allowance(cx.at) == Allowance::Step {
+        if !self.steering.is_empty() && self.allowance(cx.at) == NextRequest::Step {
             return self.next_step(cx);
         }
         let ending = match self.finalising {
@@ -603,7 +603,7 @@ impl TurnMachine {
         }
         let can_ask = self.config.profile.limits.reserve_final
             && self.finalising.is_none()
-            && !matches!(self.allowance(cx.at), Allowance::Nothing(_));
+            && !matches!(self.allowance(cx.at), NextRequest::Nothing(_));
         if !can_ask {
             return self.finish(cx, Ending::stopped(reason));
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 /// The open questions of a turn, and how long their answers were waited for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-pub(super) struct Waiting {
+pub(super) struct OpenQuestions {
     open: Vec<OpenQuestion>,
     waited: Duration,
     /// Up to when time is counted: questions that are open at once count once.
@@ -25,7 +25,7 @@ struct OpenQuestion {
     is_of_running_call: bool,
 }
 
-impl Waiting {
+impl OpenQuestions {
     /// Counts the time until now, if the turn does nothing but wait for an answer.
     pub(super) fn count(&mut self, at: TimeMs) {
         let open = self.open.iter().filter(|it| !it.is_of_running_call);

@@ -57,14 +57,14 @@ pub enum NotAnswered {
 }
 
 /// Puts a question by its number, what kind of answer it takes, and its words.
-type Put = dyn Fn(usize, QuestionKind, String) -> BoxFuture<'static, Result<AnswerValue, NotAnswered>>
+type AskFn = dyn Fn(usize, QuestionKind, String) -> BoxFuture<'static, Result<AnswerValue, NotAnswered>>
     + Send
     + Sync;
 
 /// Puts the questions of one running call to the turn's approver. Clones share the bound on questions.
 #[derive(Clone)]
 pub struct Asker {
-    put: Arc<Put>,
+    put: Arc<AskFn>,
     asked: Arc<AtomicUsize>,
 }
 

@@ -153,7 +153,7 @@ impl Pushed {
 
 /// How much waits in a session's mailbox. Decides, the same for all engines, whether another submission fits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Waiting {
+pub struct MailboxLoad {
     /// Messages.
     pub messages: usize,
     /// Answers and cancellations.
@@ -162,7 +162,7 @@ pub struct Waiting {
     pub bytes: usize,
 }
 
-impl Waiting {
+impl MailboxLoad {
     /// Refuses what does not fit any more.
     ///
     /// # Errors

@@ -43,7 +43,7 @@ pub use journal::{
 };
 pub use mailbox::{
     BODY_BYTES_MAX, CONTROLS_MAX, KEYS_REMEMBERED, MESSAGES_MAX, Mail, MailBody, Mailbox,
-    MailboxError, NAME_BYTES_MAX, NewMail, Pushed, WAITING_BYTES_MAX, Waiting,
+    MailboxError, MailboxLoad, NAME_BYTES_MAX, NewMail, Pushed, WAITING_BYTES_MAX,
 };
 pub use memory_journal::{MemoryJournal, NoJournal};
 pub use model::{Model, ModelStream};

@@ -5,7 +5,8 @@ use async_trait::async_trait;
 #[cfg(doc)]
 use rondo_types::Recovery;
 use rondo_types::{
-    Allowance, CallId, Question, SessionId, ToolOutcome, ToolProgress, ToolSpec, TurnEvent, TurnId,
+    CallId, Question, RemainingLimits, SessionId, ToolOutcome, ToolProgress, ToolSpec, TurnEvent,
+    TurnId,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -142,7 +143,7 @@ pub struct ToolInvocation {
     /// Sink of progress messages.
     pub progress: ProgressSink,
     /// Limits of a turn that the call starts.
-    pub allowance: Allowance,
+    pub allowance: RemainingLimits,
     /// Puts the call's questions to a person, who is waited for within the call's time.
     pub asker: Asker,
 }
@@ -161,7 +162,7 @@ impl ToolInvocation {
             cancel: CancellationToken::new(),
             output: OutputSink::discard(),
             progress: ProgressSink::discard(),
-            allowance: Allowance::default(),
+            allowance: RemainingLimits::default(),
             asker: Asker::nobody(),
         }
     }

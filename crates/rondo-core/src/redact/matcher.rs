@@ -64,8 +64,8 @@ impl Matcher {
     }
 
     /// Searches a text that may continue, or not.
-    fn look(&self, view: &View, is_end: bool) -> Seen {
-        let mut seen = Seen::default();
+    fn look(&self, view: &View, is_end: bool) -> Matches {
+        let mut seen = Matches::default();
         let open_from = |from| match is_end {
             true => view.bytes.len(),
             false => self.open_from(view, from),
@@ -115,7 +115,7 @@ impl Matcher {
 
 /// Secrets in a text.
 #[derive(Default)]
-struct Seen {
+struct Matches {
     /// Ranges, in order.
     found: Vec<Range<usize>>,
     /// From where on it may hold one that continues behind it.

@@ -1,7 +1,7 @@
 //! Compares a replayed request with the recorded one.
 
 use crate::ports::RequestParts;
-use crate::request_hash::{RequestHash, Rest, hashed_tools};
+use crate::request_hash::{RequestHash, RequestParameters, hashed_tools};
 use rondo_types::{Message, ModelRequest, Part};
 use serde::Serialize;
 use std::sync::Arc;
@@ -178,7 +178,7 @@ fn tools(request: &ModelRequest) -> String {
 }
 
 fn settings(request: &ModelRequest) -> String {
-    pretty(&Rest::of(request))
+    pretty(&RequestParameters::of(request))
 }
 
 /// Renders a message for people, a line for each thing in it.

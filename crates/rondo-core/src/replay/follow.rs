@@ -14,12 +14,12 @@ pub struct FollowedTurn {
     /// Stands before the turn.
     replayer: Replayer,
     /// Events that were returned of each stream, before and after their deltas were joined.
-    returned: Vec<Returned>,
+    returned: Vec<StreamPosition>,
 }
 
 /// How much of a stream was returned.
 #[derive(Debug, Clone, Copy, Default)]
-struct Returned {
+struct StreamPosition {
     /// Events of the machine, which are taken out of the stream.
     events: usize,
     /// Events with their deltas joined.
@@ -92,7 +92,8 @@ impl FollowedTurn {
     /// Returns the events that came since the last call.
     pub fn events(&mut self) -> Vec<NewEvents> {
         let streams = self.stage.streams();
-        self.returned.resize(streams.len(), Returned::default());
+        self.returned
+            .resize(streams.len(), StreamPosition::default());
         let streams = streams.iter_mut().zip(&mut self.returned).enumerate();
         let new = streams.filter(|(_, (events, _))| !events.is_empty());
         let new = new.map(|(run, (events, returned))| {

@@ -5,7 +5,7 @@ use crate::ports::{
     Asker, Gate, GateRequest, OutputSink, ProgressSink, Record, RecordBody, ToolInvocation, Verdict,
 };
 use crate::toolbox::Toolbox;
-use rondo_types::{Allowance, CallId, Effects, SessionId, ToolErrorCode, ToolOutcome};
+use rondo_types::{CallId, Effects, RemainingLimits, SessionId, ToolErrorCode, ToolOutcome};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::time::Duration;
@@ -132,7 +132,7 @@ async fn run(
         cancel: CancellationToken::new(),
         output: OutputSink::discard(),
         progress: ProgressSink::discard(),
-        allowance: Allowance::default(),
+        allowance: RemainingLimits::default(),
         asker: Asker::nobody(),
     };
     let late = || ToolOutcome::error(ToolErrorCode::Timeout, "the call did not end in time");

@@ -20,9 +20,9 @@ pub(crate) use follow::follows_at_once;
 pub use follow::{FollowedTurn, NewEvents};
 pub use live::{Rerun, rerun};
 
-use crate::history::{History, Unbegun};
+use crate::history::{History, UnstartedCalls};
 use crate::ports::{ProcessEnd, Record, RecordBody};
-use player::{Keep, Played, Player};
+use player::{Keep, PlayedTurn, Player};
 use rondo_types::{
     CallId, Message, Outcome, Profile, SessionId, StopReason, ToolSpec, Transcript, TurnEvent,
     TurnId,
@@ -74,7 +74,7 @@ pub struct ReplayedTurn {
     /// The number of recorded requests.
     pub requests: usize,
     /// The calls that the recording asked about, each once.
-    pub asked: Vec<AskedCall>,
+    pub asked: Vec<ApprovalCall>,
     /// The recorded end of the process that ran the turn.
     pub process: Option<ProcessEnd>,
     /// The differences from the recording.
@@ -83,7 +83,7 @@ pub struct ReplayedTurn {
 
 /// A call that needed approval.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AskedCall {
+pub struct ApprovalCall {
     /// Id of the call.
     pub call_id: CallId,
     /// The tool.
@@ -281,7 +281,7 @@ impl Replayer {
 }
 
 impl Course {
-    fn play(&mut self, player: Player, records: &[Record], keep: Keep) -> Played {
+    fn play(&mut self, player: Player, records: &[Record], keep: Keep) -> PlayedTurn {
         self.begin(records);
         let mut played = player.play(self.before.clone(), records, keep);
         self.end(std::mem::take(&mut played.transcript), records);
@@ -306,7 +306,7 @@ impl Course {
     }
 
     /// Takes the messages after the turn, each call with its result.
-    fn take_after(&mut self, unbegun: Unbegun) -> Transcript {
+    fn take_after(&mut self, unbegun: UnstartedCalls) -> Transcript {
         let mut after = std::mem::take(&mut self.after);
         let waits = after
             .last()
@@ -322,7 +322,7 @@ impl Course {
 struct Began<'a> {
     count: Option<usize>,
     initial_history: &'a [Arc<Message>],
-    unbegun: Unbegun,
+    unbegun: UnstartedCalls,
 }
 
 impl<'a> Began<'a> {
@@ -336,14 +336,14 @@ impl<'a> Began<'a> {
             } => Some(Self {
                 count: Some(usize::try_from(*history).unwrap_or(usize::MAX)),
                 initial_history,
-                unbegun: Unbegun::recorded(*unbegun_not_run),
+                unbegun: UnstartedCalls::recorded(*unbegun_not_run),
             }),
             _ => None,
         });
         began.unwrap_or(Self {
             count: None,
             initial_history: &[],
-            unbegun: Unbegun::InDoubt,
+            unbegun: UnstartedCalls::InDoubt,
         })
     }
 

@@ -2,7 +2,7 @@
 
 use super::difference::{RequestDifference, RetainedRequest};
 use super::{
-    AskedCall, Changes, Difference, ReplayError, ReplayedEnd, ReplayedTurn, recorded_ending,
+    ApprovalCall, Changes, Difference, ReplayError, ReplayedEnd, ReplayedTurn, recorded_ending,
     recorded_process,
 };
 use crate::catalog::Catalog;
@@ -10,7 +10,7 @@ use crate::driver::{began_with, catalog_of};
 use crate::joined::{joined, shown};
 use crate::machine::{ModelCall, PlannedCall, TurnConfig};
 use crate::ports::{ProcessEnd, Record, RecordBody};
-use crate::redrive::{Drive, Redriven};
+use crate::redrive::{Drive, RedrivenTurn};
 use crate::request_hash::RequestHasher;
 use rondo_types::{
     CallId, EventBody, ModelRequest, Outcome, Question, Reply, ResultEvent, Role, SessionId,
@@ -54,7 +54,7 @@ impl Keep {
 }
 
 /// A request that was recorded, and made again.
-struct Compared {
+struct ComparedRequest {
     /// Its record's place in the session, from 1.
     record: usize,
     step: u32,
@@ -63,13 +63,13 @@ struct Compared {
 }
 
 /// One turn, driven again.
-pub(super) struct Played {
+pub(super) struct PlayedTurn {
     pub(super) transcript: Transcript,
     turn: TurnId,
     streams: Vec<Vec<TurnEvent>>,
     outcome: Option<Outcome>,
-    requests: Vec<Compared>,
-    asked: Vec<AskedCall>,
+    requests: Vec<ComparedRequest>,
+    asked: Vec<ApprovalCall>,
     process: Option<ProcessEnd>,
     differences: Vec<Difference>,
 }
@@ -103,7 +103,7 @@ impl Player {
     }
 
     /// Drives the turn to the end of its records.
-    pub(super) fn play(self, history: Transcript, records: &[Record], keep: Keep) -> Played {
+    pub(super) fn play(self, history: Transcript, records: &[Record], keep: Keep) -> PlayedTurn {
         let mut stage = self.begin(history, keep);
         for index in 0..records.len() {
             stage.take(records, index);
@@ -146,8 +146,8 @@ pub(super) struct Stage {
     has_other_tools: bool,
     /// Records that nothing waits for, or not yet.
     held: Vec<(usize, &'static str)>,
-    requests: Vec<Compared>,
-    asked: Vec<AskedCall>,
+    requests: Vec<ComparedRequest>,
+    asked: Vec<ApprovalCall>,
     /// The hashes of the questions that were reported.
     told_questions: Vec<String>,
     differences: Vec<Difference>,
@@ -294,7 +294,7 @@ impl Stage {
         let call = asks.chain(&open.running).find(|it| it.call_id == *call_id);
         let is_new = |it: &&PlannedCall| self.asked.iter().all(|asked| asked.call_id != it.call_id);
         if let Some(call) = call.filter(is_new) {
-            let asked = AskedCall {
+            let asked = ApprovalCall {
                 call_id: call.call_id.clone(),
                 tool: call.name.clone(),
                 arguments: call.arguments.clone(),
@@ -379,7 +379,7 @@ impl Stage {
             let messages = self.hasher.messages().collect();
             RetainedRequest::new(&call.request, hash, messages, parts.clone())
         });
-        self.requests.push(Compared {
+        self.requests.push(ComparedRequest {
             record: place,
             step: record.step,
             is_same,
@@ -400,7 +400,7 @@ impl Stage {
         }
     }
 
-    fn played(mut self, records: &[Record]) -> Played {
+    fn played(mut self, records: &[Record]) -> PlayedTurn {
         let transcript = self.transcript();
         let outcome = self.drive.state.open.outcome.map(|it| *it);
         let now = outcome.as_ref().map(|outcome| ReplayedEnd {
@@ -420,7 +420,7 @@ impl Stage {
             let ending = Difference::Ending { recorded, now };
             self.differences.push(ending);
         }
-        Played {
+        PlayedTurn {
             transcript,
             turn: self.turn,
             streams: self.streams.into_iter().map(joined).collect(),
@@ -435,7 +435,7 @@ impl Stage {
 
 /// Returns the transcript without what the machine did to it after the last record: a turn that continues
 /// from the records knows nothing of that.
-fn as_recorded(state: &Redriven) -> Transcript {
+fn as_recorded(state: &RedrivenTurn) -> Transcript {
     let mut transcript = state.machine.transcript().clone();
     if state.finished {
         return transcript;
@@ -450,7 +450,7 @@ fn as_recorded(state: &Redriven) -> Transcript {
     transcript
 }
 
-impl Played {
+impl PlayedTurn {
     /// Returns the places of the requests that are kept.
     pub(super) fn kept(&self) -> impl Iterator<Item = usize> + '_ {
         let kept = self.requests.iter().filter(|it| it.kept.is_some());

@@ -23,9 +23,9 @@ pub struct SessionMachine {
     /// The latest run that was begun.
     run: Run,
     /// Messages that wait, in the order in which they came.
-    queue: VecDeque<Waiting>,
+    queue: VecDeque<ArrivedMessage>,
     /// Messages that were handed to the turn that runs, and that it did not take yet.
-    handed: VecDeque<Waiting>,
+    handed: VecDeque<ArrivedMessage>,
     /// Answers that came before the session was taken, or while its turn ran. The mailbox bounds them.
     answers: Vec<Answer>,
     /// Set if the turn must be stopped as soon as the session is taken.
@@ -60,11 +60,11 @@ enum Turn {
         actor: Option<String>,
     },
     CutOff(TurnId),
-    Parked(Parked),
+    Parked(ParkedState),
 }
 
 #[derive(Debug)]
-struct Parked {
+struct ParkedState {
     turn: TurnId,
     questions: Vec<Question>,
     /// At most one for each question.
@@ -72,7 +72,7 @@ struct Parked {
 }
 
 #[derive(Debug)]
-struct Waiting {
+struct ArrivedMessage {
     /// Its place in the order of arrival.
     arrival: u64,
     message: QueuedMessage,
@@ -288,9 +288,9 @@ impl SessionMachine {
         known.any(|it| it.message.ticket == *ticket)
     }
 
-    fn arrived(&mut self, message: QueuedMessage) -> Waiting {
+    fn arrived(&mut self, message: QueuedMessage) -> ArrivedMessage {
         self.arrivals += 1;
-        Waiting {
+        ArrivedMessage {
             arrival: self.arrivals,
             message,
         }
@@ -312,7 +312,7 @@ impl SessionMachine {
         }
     }
 
-    fn hand(&mut self, waiting: Waiting, out: &mut Vec<Action>) {
+    fn hand(&mut self, waiting: ArrivedMessage, out: &mut Vec<Action>) {
         out.push(Action::Steer {
             run: self.run,
             message: Box::new(waiting.message.clone()),
@@ -358,7 +358,7 @@ impl SessionMachine {
         self.turn = match open {
             None => Turn::Over,
             Some((turn, questions)) if questions.is_empty() => Turn::CutOff(turn),
-            Some((turn, questions)) => Turn::Parked(Parked {
+            Some((turn, questions)) => Turn::Parked(ParkedState {
                 turn,
                 questions,
                 answers: Vec::new(),
@@ -421,7 +421,7 @@ impl SessionMachine {
         out.push(Action::Tell(SessionEvent::Parked {
             questions: questions.clone(),
         }));
-        self.turn = Turn::Parked(Parked {
+        self.turn = Turn::Parked(ParkedState {
             turn,
             questions,
             answers: Vec::new(),
@@ -492,7 +492,7 @@ impl SessionMachine {
     }
 }
 
-impl Parked {
+impl ParkedState {
     fn is_answered(&self) -> bool {
         self.questions.len() == self.answers.len()
     }

@@ -86,7 +86,7 @@ impl Header {
 
 /// Every further line: one record, its body as it was written.
 #[derive(Serialize)]
-struct LineOut<'a> {
+struct WrittenRecord<'a> {
     seq: u64,
     version: u32,
     epoch: u64,
@@ -98,7 +98,7 @@ struct LineOut<'a> {
 }
 
 #[derive(Deserialize)]
-struct LineIn {
+struct ReadRecord {
     seq: u64,
     version: u32,
     epoch: u64,
@@ -115,7 +115,7 @@ struct LineIn {
 /// When the record's body is not JSON, or writing fails.
 pub fn write_entry(out: &mut dyn Write, entry: &Entry) -> Result<(), StoreError> {
     let body: &RawValue = serde_json::from_str(&entry.json).map_err(broken)?;
-    let line = LineOut {
+    let line = WrittenRecord {
         seq: entry.seq.0,
         version: entry.version,
         epoch: entry.epoch,
@@ -273,7 +273,7 @@ impl Entries {
 }
 
 fn parse(line: &str) -> Result<Entry, String> {
-    let line: LineIn = serde_json::from_str(line).map_err(|error| error.to_string())?;
+    let line: ReadRecord = serde_json::from_str(line).map_err(|error| error.to_string())?;
     for (name, number) in [("epoch", line.epoch), ("time", line.at_ms)] {
         if i64::try_from(number).is_err() {
             return Err(format!("its {name} is larger than {}", i64::MAX));

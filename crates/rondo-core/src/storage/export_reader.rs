@@ -8,7 +8,7 @@ use std::io::BufRead;
 
 /// An exported session, read without a store.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Exported {
+pub struct ExportedSession {
     /// Id of the session.
     pub session: SessionId,
     /// When it began.
@@ -21,7 +21,7 @@ pub struct Exported {
     pub torn: bool,
 }
 
-impl Exported {
+impl ExportedSession {
     /// Reads an exported file, and checks its hashes.
     ///
     /// # Errors

@@ -14,13 +14,13 @@ pub struct Walk {
     /// The hash of the last record.
     pub hash: ChainHash,
     /// The calls that have ended.
-    pub ends: Ends,
+    pub ends: EndedCalls,
 }
 
 /// The calls of the turn under way that have ended: no call ends twice. An id names its turn, and a
 /// turn's records lie together, so those of the turns before need not be held.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ends {
+pub struct EndedCalls {
     turn: Option<TurnId>,
     calls: HashSet<CallId>,
 }
@@ -55,7 +55,7 @@ impl Walk {
     }
 }
 
-impl Ends {
+impl EndedCalls {
     /// Returns false if the call has ended before.
     fn note(&mut self, turn: &TurnId, call: &CallId) -> bool {
         if self.turn.as_ref() != Some(turn) {

@@ -105,7 +105,7 @@ impl LlmProvider for ModelProvider {
         let model = Arc::clone(&self.model);
         Some(match name == self.name {
             true => model,
-            false => Arc::new(Renamed {
+            false => Arc::new(RenamedModel {
                 model,
                 name: name.to_owned(),
             }),
@@ -122,12 +122,12 @@ impl fmt::Debug for ModelProvider {
 }
 
 /// The same provider's model of another name.
-struct Renamed {
+struct RenamedModel {
     model: Arc<dyn Model>,
     name: String,
 }
 
-impl Model for Renamed {
+impl Model for RenamedModel {
     fn info(&self) -> ModelInfo {
         let info = self.model.info();
         ModelInfo {

@@ -31,10 +31,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 pub struct ModelProvider {
     model: Arc<dyn Model>,
     /// Latest results, in the original form and in the design's.
-    returned: Mutex<VecDeque<Returned>>,
+    returned: Mutex<VecDeque<RecentReply>>,
 }
 
-struct Returned {
+struct RecentReply {
     shown: AssistantMessage,
     message: Message,
 }
@@ -71,7 +71,7 @@ impl ModelProvider {
     /// taken for the latest of the replies that look so, and so on backwards.
     fn restored(&self, messages: Vec<AssistantMessage>) -> Vec<Arc<Message>> {
         let returned = self.returned();
-        let mut unused: Vec<&Returned> = returned.iter().collect();
+        let mut unused: Vec<&RecentReply> = returned.iter().collect();
         let placed: Vec<_> = (0..).zip(messages).collect();
         let restored = placed.into_iter().rev().map(|(place, said)| {
             if said.role != AssistantRole::Model {
@@ -98,10 +98,10 @@ impl ModelProvider {
         if returned.len() >= RETURNED_MAX {
             returned.pop_front();
         }
-        returned.push_back(Returned { shown, message });
+        returned.push_back(RecentReply { shown, message });
     }
 
-    fn returned(&self) -> MutexGuard<'_, VecDeque<Returned>> {
+    fn returned(&self) -> MutexGuard<'_, VecDeque<RecentReply>> {
         let locked = self.returned.lock();
         locked.unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,7 +5,7 @@ use super::capabilities::{
     EvalResult, ExceptionInfo, GlobalInfo, TypeInfo,
 };
 use async_trait::async_trait;
-use rondo_python::{Capability, Session, Until};
+use rondo_python::{Capability, CellLimits, Session};
 use rondo_types::{ToolError, ToolErrorCode, ToolOutcome};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -48,7 +48,9 @@ impl LiveSession {
         arguments: Value,
     ) -> CapabilityResult<T> {
         // The question ends a call by dropping it.
-        let outcome = self.session.call(capability, &arguments, Until::default());
+        let outcome = self
+            .session
+            .call(capability, &arguments, CellLimits::default());
         match outcome.await {
             ToolOutcome::Ok(output) => serde_json::from_value(output.value)
                 .map_err(|err| CapabilityError::Internal(err.to_string())),

@@ -37,14 +37,14 @@ pub trait Tool: Send + Sync {
 
 /// Returns a tool of the design as one of ours.
 pub(super) fn native(tool: &Arc<dyn Tool>) -> Arc<dyn rondo_core::Tool> {
-    let wrapped = || Arc::new(Wrapped(Arc::clone(tool))) as Arc<dyn rondo_core::Tool>;
+    let wrapped = || Arc::new(WrappedTool(Arc::clone(tool))) as Arc<dyn rondo_core::Tool>;
     tool.as_native().unwrap_or_else(wrapped)
 }
 
-struct Wrapped(Arc<dyn Tool>);
+struct WrappedTool(Arc<dyn Tool>);
 
 #[async_trait]
-impl rondo_core::Tool for Wrapped {
+impl rondo_core::Tool for WrappedTool {
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: self.0.name().to_owned(),

@@ -5,7 +5,7 @@ use crate::run::fresh_session;
 use rondo_core::ports::{Asker, OutputSink, ProgressSink};
 use rondo_core::{Tool as _, ToolInvocation};
 use rondo_exec::{ExecOptions, ExecTool};
-use rondo_types::{Allowance, CallId};
+use rondo_types::{CallId, RemainingLimits};
 use rondo_types::{ToolOutcome, TurnId};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -94,7 +94,7 @@ pub async fn execute_command(
         cancel: cancel.clone(),
         output,
         progress: ProgressSink::discard(),
-        allowance: Allowance::default(),
+        allowance: RemainingLimits::default(),
         asker: Asker::nobody(),
     };
     match ExecTool::exec(options).call(call).await {

@@ -3,7 +3,7 @@
 use super::error::ShellError;
 use super::protocol::{LINE_BYTES_MAX, ToSupervisor};
 use super::settings::ShellSettings;
-use super::slot::{Common, Slot, settle};
+use super::slot::{Slot, SlotState, settle};
 use super::stream::{CommandStream, ShellEvent};
 use rondo_core::redact::Secrets;
 use rondo_launch::PtySize;
@@ -18,7 +18,7 @@ use tokio::task::JoinHandle;
 /// and its jobs, but not what was disowned or left the terminal's session.
 #[derive(Debug)]
 pub struct Shell {
-    common: Arc<Common>,
+    common: Arc<SlotState>,
     slot: Arc<tokio::sync::Mutex<Slot>>,
     starting: JoinHandle<()>,
 }
@@ -30,7 +30,7 @@ impl Shell {
     /// Starts the shell in the background, on the current Tokio runtime.
     #[must_use]
     pub fn start(settings: ShellSettings) -> Self {
-        let common = Arc::new(Common::new(settings));
+        let common = Arc::new(SlotState::new(settings));
         let slot = Arc::new(tokio::sync::Mutex::new(Slot::default()));
         let starting = tokio::spawn(start_in_background(
             Arc::clone(&common),
@@ -158,7 +158,7 @@ impl Drop for Shell {
     }
 }
 
-async fn start_in_background(common: Arc<Common>, slot: Option<OwnedMutexGuard<Slot>>) {
+async fn start_in_background(common: Arc<SlotState>, slot: Option<OwnedMutexGuard<Slot>>) {
     if let Some(mut slot) = slot {
         let started = common.start(&mut slot).await;
         slot.failure = started.err();

@@ -1,6 +1,6 @@
 //! The end of a shell and of its jobs.
 
-use super::unix::{self, Leavings};
+use super::unix::{self, LeftProcesses};
 use rustix::process::{Pid, Signal};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -52,7 +52,7 @@ impl Ending {
         has_exited: bool,
     ) -> bool {
         let now = Instant::now();
-        let leavings = Leavings {
+        let leavings = LeftProcesses {
             leader: self.leader,
             jobs,
             prompt_at,

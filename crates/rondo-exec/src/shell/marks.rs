@@ -46,7 +46,7 @@ pub(super) struct Scanner {
     held: Vec<u8>,
 }
 
-enum Found {
+enum MarkMatch {
     No,
     Partly,
     Whole { length: usize, mark: Mark },
@@ -69,13 +69,13 @@ impl Scanner {
         let (mut begin, mut at) = (0, 0);
         while let Some(next) = find_escape(&held, at) {
             match self.look(held.get(next..).unwrap_or_default()) {
-                Found::No => at = next + 1,
-                Found::Partly => {
+                MarkMatch::No => at = next + 1,
+                MarkMatch::Partly => {
                     push_output(&mut pieces, held.get(begin..next));
                     self.held = held.get(next..).unwrap_or_default().to_vec();
                     return pieces;
                 }
-                Found::Whole { length, mark } => {
+                MarkMatch::Whole { length, mark } => {
                     push_output(&mut pieces, held.get(begin..next));
                     pieces.push(Piece::Mark(mark));
                     at = next + length;
@@ -92,22 +92,22 @@ impl Scanner {
         std::mem::take(&mut self.held)
     }
 
-    fn look(&self, bytes: &[u8]) -> Found {
+    fn look(&self, bytes: &[u8]) -> MarkMatch {
         let Some(rest) = bytes.strip_prefix(self.prefix.as_slice()) else {
             return match self.prefix.starts_with(bytes) {
-                true => Found::Partly,
-                false => Found::No,
+                true => MarkMatch::Partly,
+                false => MarkMatch::No,
             };
         };
         let text = rest.iter().take(TEXT_BYTES_MAX).position(|b| *b == BEL);
         let Some(end) = text else {
             return match rest.len() < TEXT_BYTES_MAX {
-                true => Found::Partly,
-                false => Found::No,
+                true => MarkMatch::Partly,
+                false => MarkMatch::No,
             };
         };
         let mark = rest.get(..end).and_then(parse);
-        mark.map_or(Found::No, |mark| Found::Whole {
+        mark.map_or(MarkMatch::No, |mark| MarkMatch::Whole {
             length: self.prefix.len() + end + 1,
             mark,
         })

@@ -87,7 +87,7 @@ pub(super) enum FromSupervisor {
     /// Output of whatever writes to the terminal.
     Output(Vec<u8>),
     /// The shell is at its prompt.
-    Prompt(Box<AtPrompt>),
+    Prompt(Box<ShellAtPrompt>),
     /// The shell has ended; nothing follows.
     Exited(Exit),
     /// The shell was not started; nothing follows.
@@ -96,7 +96,7 @@ pub(super) enum FromSupervisor {
 
 /// A shell at its prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct AtPrompt {
+pub(super) struct ShellAtPrompt {
     pub(super) seq: u64,
     pub(super) status: i32,
     /// Typed input that the command did not read.
@@ -171,7 +171,7 @@ impl FromSupervisor {
     pub(super) fn decode(kind: u8, payload: &[u8]) -> Option<Self> {
         Some(match kind {
             b'o' => Self::Output(payload.to_vec()),
-            b'p' => Self::Prompt(Box::new(AtPrompt::decode(payload)?)),
+            b'p' => Self::Prompt(Box::new(ShellAtPrompt::decode(payload)?)),
             b'x' => Self::Exited(serde_json::from_slice(payload).ok()?),
             b'f' => Self::Failed(String::from_utf8_lossy(payload).into_owned()),
             _ => return None,
@@ -179,7 +179,7 @@ impl FromSupervisor {
     }
 }
 
-impl AtPrompt {
+impl ShellAtPrompt {
     fn decode(payload: &[u8]) -> Option<Self> {
         let (seq, rest) = payload.split_first_chunk()?;
         let (status, rest) = rest.split_first_chunk()?;
@@ -208,7 +208,7 @@ fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
 
 /// A frame that cannot be one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Garbled;
+pub(super) struct MalformedFrame;
 
 /// Joins what was read into frames.
 #[derive(Debug, Default)]
@@ -222,14 +222,14 @@ impl Frames {
     }
 
     /// Takes the next whole frame: its kind and payload.
-    pub(super) fn next(&mut self) -> Result<Option<(u8, Vec<u8>)>, Garbled> {
+    pub(super) fn next(&mut self) -> Result<Option<(u8, Vec<u8>)>, MalformedFrame> {
         let Some((head, rest)) = self.bytes.split_first_chunk::<HEAD>() else {
             return Ok(None);
         };
         let [kind, length @ ..] = *head;
         let length = usize::try_from(u32::from_be_bytes(length)).unwrap_or(usize::MAX);
         if length > FRAME_BYTES_MAX {
-            return Err(Garbled);
+            return Err(MalformedFrame);
         }
         let Some(payload) = rest.get(..length) else {
             return Ok(None);
@@ -261,7 +261,7 @@ mod tests {
         ];
         let news = [
             FromSupervisor::Output(b"out".to_vec()),
-            FromSupervisor::Prompt(Box::new(AtPrompt {
+            FromSupervisor::Prompt(Box::new(ShellAtPrompt {
                 seq: 7,
                 status: -1,
                 unread: b"typed".to_vec(),
@@ -309,6 +309,6 @@ mod tests {
     fn a_frame_past_its_bound_is_refused() {
         let mut frames = Frames::default();
         frames.push(&[b'o', 0xff, 0, 0, 0]);
-        assert_eq!(frames.next(), Err(Garbled));
+        assert_eq!(frames.next(), Err(MalformedFrame));
     }
 }

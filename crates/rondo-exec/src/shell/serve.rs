@@ -2,7 +2,7 @@
 
 use super::jobs::Ending;
 use super::marks::{Mark, MarkKind, Piece, Scanner};
-use super::protocol::{AtPrompt, Exit, Family, Frames, FromSupervisor, Spec, ToSupervisor};
+use super::protocol::{Exit, Family, Frames, FromSupervisor, ShellAtPrompt, Spec, ToSupervisor};
 use super::report::{REPORT_BYTES_MAX, last_of, parse};
 use super::runtime_dir::RuntimeDir;
 use super::unix;
@@ -177,7 +177,7 @@ struct Server {
     jobs: Vec<i32>,
     prompt_at: Option<u64>,
     /// Message to send once the prompt has come.
-    at_prompt: Option<AtPrompt>,
+    at_prompt: Option<ShellAtPrompt>,
     exit: Option<Exit>,
 }
 
@@ -469,7 +469,7 @@ impl Server {
         }
     }
 
-    fn command_over(&mut self, mark: Mark) -> AtPrompt {
+    fn command_over(&mut self, mark: Mark) -> ShellAtPrompt {
         self.take_report();
         let all = std::mem::take(&mut self.report);
         let report = last_of(&all, &self.runtime_dir.nonce).unwrap_or_default();
@@ -478,7 +478,7 @@ impl Server {
         let mut unread = unix::take_unread(&self.slave);
         unread.append(&mut self.typed);
         unread.append(&mut self.early);
-        AtPrompt {
+        ShellAtPrompt {
             seq: mark.seq,
             status: mark.status,
             unread,

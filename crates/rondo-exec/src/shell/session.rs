@@ -2,13 +2,13 @@
 
 use super::error::ShellError;
 use super::protocol::{
-    AtPrompt, FRAME_BYTES_MAX, Frames, FromSupervisor, LINE_BYTES_MAX, Spec, ToSupervisor,
+    FRAME_BYTES_MAX, Frames, FromSupervisor, LINE_BYTES_MAX, ShellAtPrompt, Spec, ToSupervisor,
 };
 use super::report::{self, Report};
 use super::serve::ROLE;
 use super::settings::ShellSettings;
 use crate::environment::changed_from_env;
-use rondo_launch::{Presence, RoleProcess, StartError};
+use rondo_launch::{RolePresence, RoleProcess, StartError};
 use rondo_policy::Workdir;
 use std::fs::File;
 use std::io;
@@ -30,7 +30,7 @@ const _: () =
 /// A shell under its supervisor.
 #[derive(Debug)]
 pub(super) struct Session {
-    supervisor: Presence,
+    supervisor: RolePresence,
     news: pipe::Receiver,
     frames: Frames,
     orders: mpsc::Sender<Vec<u8>>,
@@ -75,7 +75,7 @@ impl Session {
         Ok((session, writer))
     }
 
-    async fn first_prompt(&mut self) -> Result<AtPrompt, ShellError> {
+    async fn first_prompt(&mut self) -> Result<ShellAtPrompt, ShellError> {
         loop {
             match self.next().await? {
                 FromSupervisor::Output(bytes) => self.greet(&bytes),

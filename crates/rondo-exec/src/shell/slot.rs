@@ -17,7 +17,7 @@ const ABANDONED_MAX: Duration = Duration::from_secs(5);
 const INTERRUPT_EVERY: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
-pub(super) struct Common {
+pub(super) struct SlotState {
     pub(super) settings: ShellSettings,
     shared: Mutex<Shared>,
 }
@@ -59,7 +59,7 @@ impl Slot {
     }
 }
 
-impl Common {
+impl SlotState {
     pub(super) fn new(settings: ShellSettings) -> Self {
         let (size, secrets) = (settings.size, settings.secrets.clone());
         Self {

@@ -1,8 +1,8 @@
 //! Events between the start and the end of a line.
 
 use super::error::ShellError;
-use super::protocol::{AtPrompt, Exit, FromSupervisor, ToSupervisor};
-use super::slot::{Common, Slot};
+use super::protocol::{Exit, FromSupervisor, ShellAtPrompt, ToSupervisor};
+use super::slot::{Slot, SlotState};
 use super::whole_screen::WholeScreen;
 use super::{report, session};
 use rondo_launch::{Capture, PtySize};
@@ -58,7 +58,7 @@ pub struct ShellEnd {
 /// Must be read to its end for the command to continue. Dropped before, it interrupts the command.
 #[derive(Debug)]
 pub struct CommandStream {
-    common: Arc<Common>,
+    common: Arc<SlotState>,
     slot: OwnedMutexGuard<Slot>,
     seq: u64,
     first: Option<ShellEvent>,
@@ -114,7 +114,7 @@ impl Keyboard {
 
 impl CommandStream {
     pub(super) fn new(
-        common: Arc<Common>,
+        common: Arc<SlotState>,
         mut slot: OwnedMutexGuard<Slot>,
         seq: u64,
         first: Option<ShellEvent>,
@@ -210,7 +210,7 @@ impl CommandStream {
         }
     }
 
-    fn ended(&mut self, at_prompt: AtPrompt) -> ShellEvent {
+    fn ended(&mut self, at_prompt: ShellAtPrompt) -> ShellEvent {
         if let Some(report) = report::parse(&at_prompt.report) {
             session::set(&self.common.settings.workdir, &report);
         }

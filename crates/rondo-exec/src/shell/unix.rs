@@ -145,7 +145,7 @@ fn with_raw_input(slave: &OwnedFd, before: &Termios) -> io::Result<Vec<u8>> {
 }
 
 /// Processes that a shell leaves, and the ones to keep.
-pub(super) struct Leavings<'a> {
+pub(super) struct LeftProcesses<'a> {
     pub(super) leader: Pid,
     /// Process groups that were jobs at the last prompt.
     pub(super) jobs: &'a [i32],
@@ -168,7 +168,7 @@ pub(super) fn hang_up(leader: Pid, master: &OwnedFd) {
 /// Processes outside of the session stay, and so do those that the user has disowned: a process that began
 /// before the last prompt and was no job at it.
 #[cfg(target_os = "linux")]
-pub(super) fn signal_leavings(leavings: &Leavings<'_>, signal: Signal) -> bool {
+pub(super) fn signal_leavings(leavings: &LeftProcesses<'_>, signal: Signal) -> bool {
     let own = leavings.leader.as_raw_pid();
     let doomed: Vec<Pid> = members(own)
         .filter(|member| !leavings.spares(member))
@@ -181,7 +181,7 @@ pub(super) fn signal_leavings(leavings: &Leavings<'_>, signal: Signal) -> bool {
 }
 
 #[cfg(not(target_os = "linux"))]
-pub(super) fn signal_leavings(leavings: &Leavings<'_>, signal: Signal) -> bool {
+pub(super) fn signal_leavings(leavings: &LeftProcesses<'_>, signal: Signal) -> bool {
     let jobs = leavings.jobs.iter().copied();
     let groups: std::collections::BTreeSet<i32> =
         jobs.chain([leavings.leader.as_raw_pid()]).collect();
@@ -201,7 +201,7 @@ struct Member {
 }
 
 #[cfg(target_os = "linux")]
-impl Leavings<'_> {
+impl LeftProcesses<'_> {
     fn spares(&self, member: &Member) -> bool {
         let is_older = member.start < self.prompt_at && self.prompt_at.is_some();
         is_older && member.group != self.leader.as_raw_pid() && !self.jobs.contains(&member.group)

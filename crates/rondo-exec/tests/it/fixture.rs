@@ -1,6 +1,6 @@
 use rondo_core::ports::{Asker, OutputSink, ProgressSink, Tool, ToolInvocation};
 use rondo_exec::{ExecOptions, ExecTool, SupervisorCommand};
-use rondo_types::{Allowance, CallId, SessionId, ToolError, ToolOutcome, TurnId};
+use rondo_types::{CallId, RemainingLimits, SessionId, ToolError, ToolOutcome, TurnId};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -72,7 +72,7 @@ impl Fixture {
                 }
             }),
             progress: ProgressSink::discard(),
-            allowance: Allowance::default(),
+            allowance: RemainingLimits::default(),
             asker: Asker::nobody(),
         }
     }

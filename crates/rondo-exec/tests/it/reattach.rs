@@ -6,7 +6,7 @@ use crate::fixture::{Fixture, LONG_ENOUGH_SECONDS, failure, marker, open_gate, r
 use crate::tree::ESCAPES;
 use rondo_core::ports::{InterruptedCall, Reconciled, Tool};
 use rondo_exec::ExecTool;
-use rondo_exec::supervisor::{CallSpec, CallStatus, CommandState, Supervised};
+use rondo_exec::supervisor::{CallSpec, CallStatus, CommandState, SupervisedCommand};
 use rondo_types::{ToolErrorCode, ToolOutcome};
 use serde_json::{Value, json};
 use std::process::Command;
@@ -143,7 +143,7 @@ async fn a_command_that_never_began_is_not_done() {
     let options = &fixture.options;
     let spec = spec(&fixture, "touch made", PATIENCE_MS);
     let variables: Vec<_> = std::env::vars_os().collect();
-    let ready = Supervised::start(&options.supervisor, &variables, &spec).await;
+    let ready = SupervisedCommand::start(&options.supervisor, &variables, &spec).await;
     drop(ready.unwrap());
     assert_eq!(next.reconcile().await, Reconciled::NotDone);
     assert!(!fixture.path().join("made").exists());

@@ -21,7 +21,7 @@ const LIST_MAX: u64 = 100;
 
 /// The user of a key.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Me {
+pub(super) struct CurrentUser {
     /// Their name.
     user: String,
     /// Role of the user: `guest`, `member` or `owner`.
@@ -96,7 +96,7 @@ pub(super) struct UsageSums {
 }
 
 pub(super) async fn me(_: Call, caller: Caller) -> Result<Response, ApiError> {
-    let me = Me {
+    let me = CurrentUser {
         user: caller.user,
         role: caller.role.to_string(),
     };

@@ -44,19 +44,19 @@ enum EventData<'a> {
 
 /// Position of a listener: after a message of the chat, and after an update of a session.
 #[derive(Debug, Clone, PartialEq)]
-struct Place {
+struct ListenerPosition {
     session: String,
     message: u64,
     cursor: Cursor,
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for ListenerPosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}~{}~{}", self.session, self.message, self.cursor)
     }
 }
 
-impl FromStr for Place {
+impl FromStr for ListenerPosition {
     type Err = ();
 
     fn from_str(text: &str) -> Result<Self, ()> {
@@ -134,7 +134,7 @@ pub(super) async fn stream(call: Call, caller: Caller) -> Result<Response, ApiEr
 enum From {
     Start,
     Now,
-    After(Place),
+    After(ListenerPosition),
 }
 
 fn started(call: &Call) -> Result<From, ApiError> {
@@ -226,7 +226,7 @@ impl Listener {
     }
 
     fn tell(&mut self, data: &EventData<'_>) {
-        let place = Place {
+        let place = ListenerPosition {
             session: self.session.to_string(),
             message: self.message,
             cursor: self.updates.cursor(),
@@ -252,14 +252,14 @@ mod tests {
 
     #[test]
     fn a_place_is_read_back_and_other_texts_are_refused() {
-        let place = Place {
+        let place = ListenerPosition {
             session: "api@ada_home+2".to_owned(),
             message: 7,
             cursor: "3.1.17.5.1700000000000".parse().unwrap(),
         };
         assert_eq!(place.to_string().parse(), Ok(place));
         for text in ["", "~", "s~1", "s~x~0.0.0.0.0", "s~1~x", "s~1~0.0.0.0.0~"] {
-            assert_eq!(text.parse::<Place>(), Err(()), "{text}");
+            assert_eq!(text.parse::<ListenerPosition>(), Err(()), "{text}");
         }
     }
 }

@@ -6,7 +6,7 @@ use super::error::ApiError;
 use super::messages::{CHATS_MAX, GivenAnswer};
 use super::submissions::reused;
 use crate::channel::{ChatKey, ChatKind, Inbound, InboundBody, InboundFile, Sender};
-use crate::inbox::{InboxError, Taken};
+use crate::inbox::{InboxError, InboxResult};
 use crate::keys::random;
 use axum::Json;
 use axum::http::StatusCode;
@@ -105,7 +105,7 @@ pub(super) struct NewAnswer {
 
 /// A submission that is durable.
 #[derive(Debug, Serialize, JsonSchema)]
-pub(super) struct Submitted {
+pub(super) struct DurableSubmission {
     /// Its name: that of `Idempotency-Key`, or one that the hub chose.
     id: String,
     /// Set if it came before under that name, and this time changed nothing.
@@ -301,12 +301,12 @@ async fn submit(
             InboxError::Full => ApiError::too_many("too many messages are waiting in this chat", 5),
             InboxError::Later { reason } => ApiError::later(reason),
         })?;
-    if taken == Taken::Dropped {
+    if taken == InboxResult::Dropped {
         return Err(ApiError::forbidden("you may not do that"));
     }
-    let submitted = Submitted {
+    let submitted = DurableSubmission {
         id: name,
-        is_duplicate: taken == Taken::Duplicate,
+        is_duplicate: taken == InboxResult::Duplicate,
     };
     Ok((StatusCode::ACCEPTED, Json(submitted)).into_response())
 }

@@ -17,10 +17,10 @@ const VALID_MAX: usize = 1024;
 
 /// Counts keys that were not valid.
 #[derive(Default)]
-pub(super) struct Limiter(Mutex<Tried>);
+pub(super) struct Limiter(Mutex<KeyAttempts>);
 
 #[derive(Default)]
-struct Tried {
+struct KeyAttempts {
     failures: HashMap<IpAddr, Failures>,
     /// Keys that were valid lately: someone who guesses keys from the same address, such as behind the same proxy, does
     /// not shut out who has one.
@@ -77,7 +77,7 @@ impl Limiter {
         entry.count = entry.count.saturating_add(1);
     }
 
-    fn tried(&self) -> MutexGuard<'_, Tried> {
+    fn tried(&self) -> MutexGuard<'_, KeyAttempts> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

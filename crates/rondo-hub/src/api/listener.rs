@@ -62,11 +62,11 @@ pub(super) struct Connection(Arc<Peer>);
 struct Peer {
     ip: IpAddr,
     places: Arc<Places>,
-    place: Mutex<Place>,
+    place: Mutex<ConnectionSlot>,
 }
 
 /// The place that a connection has.
-enum Place {
+enum ConnectionSlot {
     Stranger { _place: AddressPlace },
     Key(KeyPlace),
 }
@@ -79,32 +79,32 @@ impl Connection {
     /// Gives the connection a place of a valid key instead of the one that it has. Returns whether there was one.
     pub(super) fn is_known(&self, key: &KeyHash, is_owner: bool) -> bool {
         let mut place = self.place();
-        if matches!(&*place, Place::Key(known) if known.is_of(key, is_owner)) {
+        if matches!(&*place, ConnectionSlot::Key(known) if known.is_of(key, is_owner)) {
             return true;
         }
         let Some(known) = self.0.places.known(key, is_owner) else {
             return false;
         };
-        *place = Place::Key(known);
+        *place = ConnectionSlot::Key(known);
         true
     }
 
     /// Counts more bytes of a body. Returns whether they may be held.
     pub(super) fn hold(&self, bytes: usize) -> bool {
         match &mut *self.place() {
-            Place::Key(known) => known.hold(bytes),
-            Place::Stranger { .. } => false,
+            ConnectionSlot::Key(known) => known.hold(bytes),
+            ConnectionSlot::Stranger { .. } => false,
         }
     }
 
     /// Releases the place of the request, whose body is not held any more.
     fn release(&self) {
-        if let Place::Key(known) = &mut *self.place() {
+        if let ConnectionSlot::Key(known) = &mut *self.place() {
             known.release();
         }
     }
 
-    fn place(&self) -> MutexGuard<'_, Place> {
+    fn place(&self) -> MutexGuard<'_, ConnectionSlot> {
         self.0.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -130,7 +130,7 @@ pub(super) async fn serve(server: Arc<Server>, listener: TcpListener, stop: Canc
         let connection = Connection(Arc::new(Peer {
             ip,
             places: Arc::clone(&places),
-            place: Mutex::new(Place::Stranger { _place: stranger }),
+            place: Mutex::new(ConnectionSlot::Stranger { _place: stranger }),
         }));
         let (server, stop) = (Arc::clone(&server), stop.clone());
         async move {

@@ -1,6 +1,6 @@
 //! The figures of the hub, in the text format that Prometheus reads.
 
-use crate::metrics::{Counted, ModelCounts, SECONDS};
+use crate::metrics::{Counters, ModelCounts, SECONDS};
 use crate::states::ChannelState;
 use axum::http::StatusCode;
 use rondo_core::ports::OutboxCounts;
@@ -46,7 +46,7 @@ impl Figures {
     }
 
     /// Writes all of it.
-    pub(super) fn text(&self, hub: Counted, running: usize, outbox: OutboxCounts) -> String {
+    pub(super) fn text(&self, hub: Counters, running: usize, outbox: OutboxCounts) -> String {
         let mut page = Page::default();
         self.write(&mut page);
         write_hub(&mut page, hub, running);
@@ -79,7 +79,7 @@ impl Figures {
     }
 }
 
-fn write_hub(page: &mut Page, hub: Counted, running: usize) {
+fn write_hub(page: &mut Page, hub: Counters, running: usize) {
     for (name, help, value) in [
         ("received", "Accepted events.", hub.received),
         ("duplicates", "Duplicate events.", hub.duplicates),

@@ -41,13 +41,13 @@ impl Default for Bounds {
 /// Counts the connections with keys, and the bytes of their bodies.
 pub(super) struct Places {
     bounds: Bounds,
-    taken: Mutex<Taken>,
+    taken: Mutex<KeyConnections>,
     owner_bytes: Arc<ByteBound<KeyHash>>,
     other_bytes: Arc<ByteBound<KeyHash>>,
 }
 
 #[derive(Default)]
-struct Taken {
+struct KeyConnections {
     keys: HashMap<KeyHash, usize>,
     /// Connections with keys of members and guests.
     others: usize,
@@ -72,7 +72,7 @@ impl Places {
         }
     }
 
-    fn taken(&self) -> MutexGuard<'_, Taken> {
+    fn taken(&self) -> MutexGuard<'_, KeyConnections> {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

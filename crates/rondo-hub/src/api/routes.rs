@@ -1,9 +1,9 @@
 //! The table of all routes, and the router that is made from it.
 
 use super::call::Call;
-use super::chats::{self, Chat, ChatList, Me, MessageList, UsageSums};
+use super::chats::{self, Chat, ChatList, CurrentUser, MessageList, UsageSums};
 use super::error::ApiError;
-use super::inbound::{self, NewAnswer, NewMessage, Submitted};
+use super::inbound::{self, DurableSubmission, NewAnswer, NewMessage};
 use super::route::{AnswerShape, Handler, Parameter, ParameterPlace, Route, shape};
 use super::service::Readiness;
 use super::{Shared, events, files, service};
@@ -124,7 +124,7 @@ fn user_routes() -> Vec<Route> {
             }),
             parameters: &[],
             request: None,
-            answer: AnswerShape::json::<Me>(200, "The user."),
+            answer: AnswerShape::json::<CurrentUser>(200, "The user."),
             errors: &[],
         },
         Route {
@@ -225,7 +225,7 @@ fn submission_routes() -> Vec<Route> {
             }),
             parameters: &[KEY],
             request: Some(shape::<NewMessage>()),
-            answer: AnswerShape::json::<Submitted>(202, "Accepted, now or earlier."),
+            answer: AnswerShape::json::<DurableSubmission>(202, "Accepted, now or earlier."),
             errors: &[408, 409, 413, 415],
         },
         Route {
@@ -238,7 +238,7 @@ fn submission_routes() -> Vec<Route> {
             }),
             parameters: &[KEY],
             request: Some(shape::<NewAnswer>()),
-            answer: AnswerShape::json::<Submitted>(202, "Accepted, now or earlier."),
+            answer: AnswerShape::json::<DurableSubmission>(202, "Accepted, now or earlier."),
             errors: &[404, 408, 409, 413, 415],
         },
         Route {
@@ -251,7 +251,7 @@ fn submission_routes() -> Vec<Route> {
             }),
             parameters: &[KEY],
             request: None,
-            answer: AnswerShape::json::<Submitted>(202, "Accepted, now or earlier."),
+            answer: AnswerShape::json::<DurableSubmission>(202, "Accepted, now or earlier."),
             errors: &[404, 409],
         },
     ]

@@ -28,7 +28,7 @@ pub(super) struct Submissions {
 
 /// Submission under a name.
 #[derive(Serialize, Deserialize)]
-struct Named {
+struct NamedSubmission {
     name: String,
     digest: String,
 }
@@ -53,11 +53,12 @@ impl Submissions {
         let _writing = self.writing.lock().await;
         let key = chat_key(chat);
         let row = self.rows.row(NAMES, &key).await?;
-        let mut bound: VecDeque<Named> = row.map(|row| read(&row)).transpose()?.unwrap_or_default();
+        let mut bound: VecDeque<NamedSubmission> =
+            row.map(|row| read(&row)).transpose()?.unwrap_or_default();
         if let Some(known) = bound.iter().find(|it| it.name == name) {
             return Ok(known.digest == digest);
         }
-        bound.push_back(Named {
+        bound.push_back(NamedSubmission {
             name: name.to_owned(),
             digest,
         });

@@ -1,7 +1,7 @@
 //! The heartbeat: from time to time the agent checks by itself the tasks in `HEARTBEAT.md`, in a light session of its
 //! own, and tells the owner only what needs attention.
 
-use super::job::Runs;
+use super::job::RunHistory;
 use super::runner::mail;
 use super::schedule::{time_zone, zoned};
 use crate::channel::ChatKey;
@@ -208,7 +208,7 @@ pub(super) async fn beat(core: &Core, now: TimeMs) -> std::result::Result<(), Ma
         return Ok(());
     };
     let id = key.text();
-    let runs: Option<Runs> = chats::read(&*core.store, TABLE, &id).await?;
+    let runs: Option<RunHistory> = chats::read(&*core.store, TABLE, &id).await?;
     let is_first = runs.is_none();
     let runs = runs.unwrap_or_default();
     if !is_due(config, &runs, is_first, now) {
@@ -246,7 +246,7 @@ pub(super) async fn beat(core: &Core, now: TimeMs) -> std::result::Result<(), Ma
     Ok(())
 }
 
-fn is_due(config: &HeartbeatConfig, runs: &Runs, is_first: bool, now: TimeMs) -> bool {
+fn is_due(config: &HeartbeatConfig, runs: &RunHistory, is_first: bool, now: TimeMs) -> bool {
     let factor = 1_u32 << runs.failures.min(10);
     let pause = config.every.0.saturating_mul(factor);
     let pause = pause.min(BACKOFF_MAX.max(config.every.0));
@@ -266,7 +266,7 @@ fn prompt(text: &str, now: TimeMs) -> String {
 }
 
 /// Returns the row that says how a beat ended.
-pub(crate) fn ended(chat: &ChatKey, runs: &Runs) -> HostRow {
+pub(crate) fn ended(chat: &ChatKey, runs: &RunHistory) -> HostRow {
     runs.row(TABLE, &chat.text())
 }
 
@@ -315,11 +315,11 @@ mod tests {
     fn it_beats_in_its_hours_and_within_its_budget_and_backs_off() {
         let night = at("2026-11-25T22:00:00Z");
         let ended = |stop, tokens| {
-            Runs::default()
+            RunHistory::default()
                 .begun(at("2026-11-25T21:00:00Z"))
                 .ended(stop, tokens, night)
         };
-        let is_due = |runs: &Runs, now| is_due(&config(), runs, false, now);
+        let is_due = |runs: &RunHistory, now| is_due(&config(), runs, false, now);
         let fine = ended(StopReason::Complete, 999);
         assert!(is_due(&fine, night));
         assert!(!is_due(&fine, at("2026-11-25T21:29:59Z")));
@@ -342,7 +342,7 @@ mod tests {
         );
         let failed = ended(StopReason::Error, 0);
         assert!(!is_due(&failed, at("2026-11-25T21:59:59Z")) && is_due(&failed, night));
-        let often = Runs {
+        let often = RunHistory {
             failures: 60,
             ..failed
         };

@@ -47,7 +47,7 @@ pub struct Job {
     /// When it runs next; `None` if that is never.
     pub next: Option<TimeMs>,
     /// Treatment of a run that was missed because the hub did not run.
-    pub missed: Missed,
+    pub missed: MissedRuns,
     /// How late a run may be, in minutes, so that it still counts.
     pub grace_minutes: u32,
     /// Tokens that its runs may use on a day in UTC; a day on which they have used as many sees no further run.
@@ -61,7 +61,7 @@ pub struct Job {
 /// Treatment of a missed run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Missed {
+pub enum MissedRuns {
     /// Skips it.
     Skip,
     /// It runs late, within its grace: once, however many were missed.
@@ -100,7 +100,7 @@ pub(crate) fn job_of_key(key: &str) -> Option<&str> {
 
 /// How the runs of a job went.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-pub struct Runs {
+pub struct RunHistory {
     /// The instant of the latest run.
     pub latest: TimeMs,
     /// Set once that has ended.
@@ -115,7 +115,7 @@ pub struct Runs {
     pub tokens: u64,
 }
 
-impl Runs {
+impl RunHistory {
     /// Reads them; none if it never ran.
     ///
     /// # Errors

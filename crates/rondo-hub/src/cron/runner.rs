@@ -1,7 +1,7 @@
 //! Looks from time to time which jobs are due, and submits them.
 
 use super::heartbeat;
-use super::job::{self, FAILURES_MAX, JOBS, Job, Missed, RUNS, Runs};
+use super::job::{self, FAILURES_MAX, JOBS, Job, MissedRuns, RUNS, RunHistory};
 use super::schedule::shown;
 use crate::authorise::{Action, authorise};
 use crate::chats::Chat;
@@ -56,7 +56,9 @@ impl Core {
         let Some(instant) = job.next else {
             return Ok(false);
         };
-        let runs = Runs::of(&*self.store, &job.id).await?.unwrap_or_default();
+        let runs = RunHistory::of(&*self.store, &job.id)
+            .await?
+            .unwrap_or_default();
         let chat = match self.may_run(&job, &runs).await? {
             Ok(chat) => chat,
             Err(why) => return self.pause(job, why).await.map(|()| false),
@@ -89,7 +91,11 @@ impl Core {
     }
 
     /// Returns the chat that a job runs in, or the reason to pause it.
-    async fn may_run(&self, job: &Job, runs: &Runs) -> Result<Result<Chat, String>, MailboxError> {
+    async fn may_run(
+        &self,
+        job: &Job,
+        runs: &RunHistory,
+    ) -> Result<Result<Chat, String>, MailboxError> {
         let Some(actor) = self.users.actor(&job.actor).await? else {
             return Ok(Err("its creator is no longer a user".to_owned()));
         };
@@ -151,11 +157,11 @@ fn kept(job: &Job) -> HostRow {
 }
 
 /// Returns why a run is skipped; `None` if it must run.
-fn not_now(job: &Job, runs: &Runs, instant: TimeMs, now: TimeMs) -> Option<String> {
+fn not_now(job: &Job, runs: &RunHistory, instant: TimeMs, now: TimeMs) -> Option<String> {
     let late = now.0.saturating_sub(instant.0);
     let is_missed = u128::from(late) > ON_TIME.as_millis();
     let grace = u64::from(job.grace_minutes) * 60_000;
-    if is_missed && (job.missed == Missed::Skip || late > grace) {
+    if is_missed && (job.missed == MissedRuns::Skip || late > grace) {
         return Some("I was not running at that time".to_owned());
     }
     if !runs.is_over && runs.latest != TimeMs::default() {

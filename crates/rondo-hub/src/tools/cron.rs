@@ -2,7 +2,7 @@
 
 use super::{Failure, Scope, arguments, failed, invalid, outcome};
 use crate::cron::job::{
-    self, GRACE_MINUTES, JOBS, JOBS_MAX, Job, Missed, PROMPT_BYTES_MAX, RUNS, Runs,
+    self, GRACE_MINUTES, JOBS, JOBS_MAX, Job, MissedRuns, PROMPT_BYTES_MAX, RUNS, RunHistory,
 };
 use crate::cron::schedule::{Schedule, shown};
 use crate::users::Role;
@@ -43,7 +43,7 @@ struct New {
     every_minutes: Option<u32>,
     cron: Option<String>,
     zone: Option<String>,
-    missed: Option<Missed>,
+    missed: Option<MissedRuns>,
     grace_minutes: Option<u32>,
     tokens_per_day: Option<u64>,
 }
@@ -167,7 +167,9 @@ impl Cron {
         let core = self.0.core()?;
         let mut listed = Vec::new();
         for job in self.own(job::all(&*core.store).await.map_err(failed)?) {
-            let runs = Runs::of(&*core.store, &job.id).await.map_err(failed)?;
+            let runs = RunHistory::of(&*core.store, &job.id)
+                .await
+                .map_err(failed)?;
             listed.push(json!({
                 "id": job.id,
                 "prompt": job.prompt,
@@ -191,9 +193,9 @@ impl Cron {
             return Err(failed("its time is past: add it again"));
         }
         let core = self.0.core()?;
-        let runs = Runs::of(&*core.store, id).await.map_err(failed)?;
+        let runs = RunHistory::of(&*core.store, id).await.map_err(failed)?;
         // It gets as many tries as one that is new.
-        let runs = Runs {
+        let runs = RunHistory {
             failures: 0,
             ..runs.unwrap_or_default()
         };

@@ -37,12 +37,12 @@ pub(super) struct CreateSkill(pub(super) Arc<Scope>);
 pub(super) struct DeleteSkill(pub(super) Arc<Scope>);
 
 #[derive(Deserialize)]
-struct Named {
+struct DeleteArguments {
     name: String,
 }
 
 #[derive(Deserialize)]
-struct New {
+struct SkillArguments {
     name: String,
     description: String,
     text: String,
@@ -110,7 +110,7 @@ impl Tool for ReadSkill {
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
         let read = async {
-            let Named { name } = arguments(invocation.arguments)?;
+            let DeleteArguments { name } = arguments(invocation.arguments)?;
             self.0
                 .workspace(move |workspace| read_on(&workspace, &name))
                 .await
@@ -145,7 +145,7 @@ impl Tool for CreateSkill {
 
 impl CreateSkill {
     async fn create(&self, invocation: ToolInvocation) -> Result<ToolOutcome, Failure> {
-        let new: New = arguments(invocation.arguments)?;
+        let new: SkillArguments = arguments(invocation.arguments)?;
         let (name, text) = written(new).map_err(invalid)?;
         let hash = digest_of(&text);
         let shown = format!(
@@ -178,7 +178,7 @@ impl Tool for DeleteSkill {
 
     async fn call(&self, invocation: ToolInvocation) -> ToolOutcome {
         let delete = async {
-            let Named { name } = arguments(invocation.arguments)?;
+            let DeleteArguments { name } = arguments(invocation.arguments)?;
             let shown = name.clone();
             self.0
                 .workspace(move |workspace| delete(&workspace, &name))
@@ -271,7 +271,7 @@ fn digest_of(text: &str) -> String {
 }
 
 /// Checks a new skill, and returns its name and the text of its file.
-fn written(new: New) -> Result<(String, String), String> {
+fn written(new: SkillArguments) -> Result<(String, String), String> {
     check_skill_name(&new.name).map_err(|why| format!("`{}`: {why}", new.name))?;
     let description = new
         .description
@@ -411,7 +411,7 @@ mod tests {
     use super::*;
 
     fn new(name: &str, text: &str) -> Result<(String, String), String> {
-        written(New {
+        written(SkillArguments {
             name: name.to_owned(),
             description: "Makes tea:\nwell".to_owned(),
             text: text.to_owned(),

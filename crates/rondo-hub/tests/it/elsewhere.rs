@@ -6,7 +6,7 @@ use rondo_core::session_store::SessionState;
 use rondo_hub::channel::Delivery;
 use rondo_hub::questions;
 use rondo_runtime::SessionOptions;
-use rondo_runtime::parking::Parked;
+use rondo_runtime::parking::ParkedSession;
 use rondo_runtime::service::{NoHost, SessionService};
 use rondo_types::{AnswerValue, SessionId};
 use std::fs;
@@ -43,7 +43,7 @@ async fn a_turn_that_is_answered_in_another_process_goes_on_in_the_hub_and_its_m
     parked(&hub).await;
     // As `rondo answer` does it, with a store of its own.
     let settings = hub.hub.service().runtime().settings("/".into()).unwrap();
-    let mut elsewhere = Parked::find(&settings, "wire_ann").unwrap();
+    let mut elsewhere = ParkedSession::find(&settings, "wire_ann").unwrap();
     let answer = elsewhere.open[0].answered("root", AnswerValue::Approve);
     elsewhere.answer(answer).await.unwrap();
     world.messenger.until_all(is_closed_and_answered).await;

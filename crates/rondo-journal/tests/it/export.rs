@@ -1,7 +1,7 @@
 use crate::support::{Journal, append, id, journal, meddle, said, say, three};
 use rondo_core::ports::Seq;
 use rondo_core::session_store::StoreError;
-use rondo_core::storage::Exported;
+use rondo_core::storage::ExportedSession;
 use rondo_journal::{JournalError, NewSession};
 use rondo_types::TimeMs;
 
@@ -128,13 +128,13 @@ async fn an_exported_file_is_read_without_a_store() {
     let from = journal();
     drop(three(&from, "a").await);
     let file = exported(&from, "a");
-    let read = Exported::read(&mut file.as_slice()).unwrap();
+    let read = ExportedSession::read(&mut file.as_slice()).unwrap();
     assert_eq!((read.session, read.torn), (id("a"), false));
     assert_eq!(read.records, from.store.load(&id("a")).unwrap());
-    let cut = Exported::read(&mut &file[..file.len() - 5]).unwrap();
+    let cut = ExportedSession::read(&mut &file[..file.len() - 5]).unwrap();
     assert_eq!((cut.records.len(), cut.torn), (2, true));
     let changed = String::from_utf8(file).unwrap().replace("two", "owt");
-    let refused = Exported::read(&mut changed.as_bytes());
+    let refused = ExportedSession::read(&mut changed.as_bytes());
     assert!(matches!(
         refused,
         Err(StoreError::BadExport { line: 3, .. })
@@ -293,7 +293,10 @@ async fn an_id_in_a_file_that_is_a_path_is_refused() {
             matches!(refused, Err(JournalError::Store(StoreError::BadId { .. }))),
             "{odd}"
         );
-        assert!(Exported::read(&mut text.as_bytes()).is_err(), "{odd}");
+        assert!(
+            ExportedSession::read(&mut text.as_bytes()).is_err(),
+            "{odd}"
+        );
         let named = to.store.import(&mut text.as_bytes(), Some(&id("b")));
         assert_eq!(named.unwrap().records, 3);
     }

@@ -4,7 +4,7 @@
 use crate::support::{Journal, append, id, journal, meddle, said};
 use rondo_core::ports::{Interception, Record, RecordBody, Seq};
 use rondo_core::session_store::StoreError;
-use rondo_core::storage::{Exported, export::EXPORT_VERSION};
+use rondo_core::storage::{ExportedSession, export::EXPORT_VERSION};
 use rondo_journal::{
     Body, ChainHash, Entry, JournalError, Options, RECORD_VERSION, SessionState, Store,
 };
@@ -162,7 +162,7 @@ fn todays_reader_opens_what_each_version_wrote_and_loses_nothing() {
             assert_eq!(records.len() as u64, info.head.0, "{name}");
             let file = exported_file(version, name);
             assert_eq!(exported_as(&file, store, name), file, "{name}");
-            let read = Exported::read(&mut file.as_bytes()).unwrap();
+            let read = ExportedSession::read(&mut file.as_bytes()).unwrap();
             assert_eq!(read.records, records, "{name}");
         }
     }
@@ -326,7 +326,7 @@ fn a_newer_major_version_is_refused_by_its_name_and_left_as_it_is() {
     assert_eq!(fs::read(journal.store.path()).unwrap(), before);
     let newer = format!("{{\"rondo_session\":{}", EXPORT_VERSION + 1);
     let file = exported_file("v1", "plain").replacen("{\"rondo_session\":1", &newer, 1);
-    let refused = Exported::read(&mut file.as_bytes()).unwrap_err();
+    let refused = ExportedSession::read(&mut file.as_bytes()).unwrap_err();
     assert!(matches!(refused, StoreError::BadExport { line: 1, .. }));
 }
 

@@ -18,14 +18,14 @@ const LIMITS: [Resource; 10] = [
 
 /// Limits, priority and processors of this process. A command can change those of its supervisor, also from a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Standing {
+pub(crate) struct ProcessLimits {
     limits: Vec<Rlimit>,
     priority: Option<i32>,
     #[cfg(target_os = "linux")]
     processors: Option<rustix::thread::CpuSet>,
 }
 
-impl Standing {
+impl ProcessLimits {
     pub(crate) fn own() -> Self {
         Self {
             limits: LIMITS.map(rustix::process::getrlimit).to_vec(),

@@ -18,7 +18,7 @@ const OWN_TERMINAL: u64 = 5 << 8;
 
 /// How a process waits for input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Waiting {
+pub(crate) enum InputWait {
     /// It reads from the terminal.
     Reads,
     /// It waits until one of several files can be read, of which the terminal may be one.
@@ -35,7 +35,7 @@ pub(crate) struct TerminalReader {
     /// The name of its program.
     pub(crate) program: String,
     /// How it waits.
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: InputWait,
 }
 
 /// Returns the process below this one that waits for input from `terminal`; one that certainly reads before others.
@@ -44,12 +44,12 @@ pub(crate) fn terminal_reader(terminal: &OwnedFd) -> Option<TerminalReader> {
     let device = own.ok()?.rdev();
     let processes = below(std::process::id(), PROCESSES_MAX);
     let waiting = |pid: u32| Some((pid, waiting(pid, device)?));
-    let mut found: Vec<(u32, Waiting)> = processes.into_iter().filter_map(waiting).collect();
+    let mut found: Vec<(u32, InputWait)> = processes.into_iter().filter_map(waiting).collect();
     // The youngest one of a kind: a shell waits for its programs.
     found.sort_by_key(|(_, waiting)| match waiting {
-        Waiting::Reads => 2,
-        Waiting::Polls => 1,
-        Waiting::Unknown => 0,
+        InputWait::Reads => 2,
+        InputWait::Polls => 1,
+        InputWait::Unknown => 0,
     });
     let (pid, waiting) = found.pop()?;
     let program = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
@@ -61,7 +61,7 @@ pub(crate) fn terminal_reader(terminal: &OwnedFd) -> Option<TerminalReader> {
 }
 
 /// Returns how a process waits whose terminal is `device`.
-fn waiting(pid: u32, device: u64) -> Option<Waiting> {
+fn waiting(pid: u32, device: u64) -> Option<InputWait> {
     let fields = stat_fields(pid)?;
     let terminal: i64 = fields.get(STAT_TERMINAL)?.parse().ok()?;
     let is_asleep = fields.get(STAT_STATE).is_some_and(|state| state == "S");
@@ -74,7 +74,7 @@ fn waiting(pid: u32, device: u64) -> Option<Waiting> {
         let call = match fs::read_to_string(thread.path().join("syscall")) {
             Ok(call) => call,
             Err(err) if err.kind() == std::io::ErrorKind::PermissionDenied => {
-                best = best.or(Some(Waiting::Unknown));
+                best = best.or(Some(InputWait::Unknown));
                 continue;
             }
             Err(_) => continue,
@@ -88,10 +88,10 @@ fn waiting(pid: u32, device: u64) -> Option<Waiting> {
                 let file = fs::metadata(format!("/proc/{pid}/fd/{descriptor}"));
                 let is_terminal = |it: u64| it == device || it == OWN_TERMINAL;
                 if file.is_ok_and(|it| is_terminal(it.rdev())) {
-                    return Some(Waiting::Reads);
+                    return Some(InputWait::Reads);
                 }
             }
-            (Some(number), _) if is_poll(number) => best = Some(Waiting::Polls),
+            (Some(number), _) if is_poll(number) => best = Some(InputWait::Polls),
             _ => {}
         }
     }

@@ -5,7 +5,7 @@ use std::os::fd::OwnedFd;
 /// How a process waits for input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(dead_code, reason = "no process is found on this system")]
-pub(crate) enum Waiting {
+pub(crate) enum InputWait {
     /// It reads from the terminal.
     Reads,
     /// It waits until one of several files can be read, of which the terminal may be one.
@@ -22,7 +22,7 @@ pub(crate) struct TerminalReader {
     /// The name of its program.
     pub(crate) program: String,
     /// How it waits.
-    pub(crate) waiting: Waiting,
+    pub(crate) waiting: InputWait,
 }
 
 pub(crate) fn terminal_reader(_terminal: &OwnedFd) -> Option<TerminalReader> {

@@ -120,9 +120,13 @@ pub(super) fn read(file: &[u8]) -> Result<Header, String> {
 }
 
 /// A tensor, and how far it lies behind the beginning of all.
-type Unplaced = (String, Tensor, u64);
+type RelativeTensor = (String, Tensor, u64);
 
-fn place(tensors: Vec<Unplaced>, data: u64, file: u64) -> Result<HashMap<String, Tensor>, String> {
+fn place(
+    tensors: Vec<RelativeTensor>,
+    data: u64,
+    file: u64,
+) -> Result<HashMap<String, Tensor>, String> {
     let mut placed = HashMap::with_capacity(tensors.len());
     for (name, mut tensor, offset) in tensors {
         if let Ok(kind) = tensor.kind {
@@ -273,7 +277,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn tensors(&mut self, count: u64) -> Result<Vec<Unplaced>, String> {
+    fn tensors(&mut self, count: u64) -> Result<Vec<RelativeTensor>, String> {
         let mut tensors = Vec::new();
         for _ in 0..count {
             let name = self.name()?;

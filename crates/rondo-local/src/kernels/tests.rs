@@ -3,7 +3,7 @@
 
 use super::{BATCH_MAX, Instructions, Kernels, Room, SINGLES_MAX, UNIT, Weights};
 use crate::blocks::Kind;
-use crate::mapped::{self, Held};
+use crate::mapped::{self, MappedSlice};
 use std::io::Write as _;
 
 /// The kinds that have kernels of their own, and one that is unpacked.
@@ -66,7 +66,12 @@ fn weights(bytes: &[u8], kind: Kind, outputs: usize, inputs: usize) -> Option<We
     let mut file = tempfile::tempfile().unwrap();
     file.write_all(bytes).unwrap();
     let map = mapped::map(&file).unwrap();
-    Weights::new(Held::new(&map, 0, bytes.len())?, kind, outputs, inputs)
+    Weights::new(
+        MappedSlice::new(&map, 0, bytes.len())?,
+        kind,
+        outputs,
+        inputs,
+    )
 }
 
 fn multiply(kernels: Kernels, weights: &[&Weights], rows: &[f32]) -> Vec<Vec<f32>> {

@@ -5,7 +5,7 @@ mod avx512;
 mod memory;
 mod numbers;
 
-use super::{Inputs, Instructions, Seen};
+use super::{HeadContext, Inputs, Instructions};
 use crate::blocks::Kind;
 use avx2::Avx2;
 use avx512::Avx512;
@@ -16,12 +16,12 @@ const AHEAD: usize = 3 << 10;
 
 /// The kinds of blocks that meet numbers rounded to bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Rounded {
+enum ByteKernel {
     Q4K,
     Q6K,
 }
 
-impl Rounded {
+impl ByteKernel {
     fn of(kind: Kind) -> Option<Self> {
         match kind {
             Kind::Q4K => Some(Self::Q4K),
@@ -50,7 +50,7 @@ impl Arch {
 
     /// Returns whether weights of a kind meet numbers that were rounded to bytes.
     pub(super) fn rounds(self, kind: Kind) -> bool {
-        Rounded::of(kind).is_some()
+        ByteKernel::of(kind).is_some()
     }
 
     /// Rounds rows of `width` numbers each, which are whole blocks.
@@ -71,7 +71,7 @@ impl Arch {
         inputs: &Inputs<'_>,
         outs: &mut [&mut [f32]],
     ) {
-        match (self, Rounded::of(kind).zip(rounded)) {
+        match (self, ByteKernel::of(kind).zip(rounded)) {
             (Self::Avx512(arch, _), Some((kind, numbers))) => {
                 arch.multiply(kind, bytes, numbers, outs);
             }
@@ -91,7 +91,7 @@ impl Arch {
     }
 
     /// Mixes the values for each query of a head, as [`super::attend`] says.
-    pub(super) fn attend(self, queries: &[f32], seen: Seen<'_>, outs: &mut [&mut [f32]]) {
+    pub(super) fn attend(self, queries: &[f32], seen: HeadContext<'_>, outs: &mut [&mut [f32]]) {
         let room = seen.keys.len() / seen.size.max(1);
         let (both, position) = ((seen.keys, seen.values), seen.position);
         match self {

@@ -97,7 +97,7 @@ impl Live {
 }
 
 /// Parameters of a new connection.
-pub(crate) struct With<'a> {
+pub(crate) struct ConnectOptions<'a> {
     pub(crate) transport: &'a Transport,
     pub(crate) programs: &'a Arc<dyn StartPrograms>,
     pub(crate) tokens: &'a TokenStore,
@@ -109,7 +109,7 @@ pub(crate) struct With<'a> {
 /// Says why there is none, in a sentence without secrets.
 pub(crate) async fn connect(
     server: &Server,
-    with: &With<'_>,
+    with: &ConnectOptions<'_>,
     known: Option<Era>,
 ) -> Result<Live, String> {
     let first = attempt(server, with, known).await;
@@ -124,14 +124,14 @@ pub(crate) async fn connect(
 }
 
 /// Why a connection did not begin.
-struct NotBegun {
+struct ConnectFailure {
     /// In a sentence without secrets.
     why: String,
     /// Set if the answer to the first question is not from a server of the newer lifecycle.
     is_no_discovery: bool,
 }
 
-impl From<String> for NotBegun {
+impl From<String> for ConnectFailure {
     fn from(why: String) -> Self {
         Self {
             why,
@@ -140,7 +140,11 @@ impl From<String> for NotBegun {
     }
 }
 
-async fn attempt(server: &Server, with: &With<'_>, known: Option<Era>) -> Result<Live, NotBegun> {
+async fn attempt(
+    server: &Server,
+    with: &ConnectOptions<'_>,
+    known: Option<Era>,
+) -> Result<Live, ConnectFailure> {
     let shared = Arc::new(Shared::new(&server.name));
     let handler = Handler(Arc::clone(&shared));
     let mut program = None;
@@ -196,7 +200,7 @@ async fn attempt(server: &Server, with: &With<'_>, known: Option<Era>) -> Result
         Err(err) => {
             let why = why_not_begun(server, &shared, &err, program).await;
             let is_no_discovery = matches!(err, ClientInitializeError::ExpectedInitResult(_));
-            Err(NotBegun {
+            Err(ConnectFailure {
                 why,
                 is_no_discovery,
             })

@@ -38,7 +38,7 @@ const STREAMS_MAX: u64 = 50;
 
 /// Kinds of messages that are counted in each period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Counted {
+pub(super) enum FloodKind {
     /// Requests of the server.
     Requests,
     /// Notifications of the server.
@@ -51,7 +51,7 @@ pub(super) enum Counted {
     Streams,
 }
 
-impl Counted {
+impl FloodKind {
     /// Returns the bound, and the words for it.
     const fn bound(self) -> (u64, &'static str) {
         match self {
@@ -74,7 +74,7 @@ pub(crate) struct Flood {
 /// Counts so far.
 struct State {
     since: Instant,
-    counts: HashMap<Counted, u64>,
+    counts: HashMap<FloodKind, u64>,
     /// Requests of the server that are not replied to, and what withdraws each.
     open: HashMap<RequestId, CancellationToken>,
     /// The bound that was passed.
@@ -93,7 +93,7 @@ impl Default for State {
 }
 
 /// Treatment of a message of the server.
-enum Admitted {
+enum FloodDecision {
     Passed,
     /// It was dealt with here.
     Taken,
@@ -108,7 +108,7 @@ impl Flood {
     }
 
     /// Adds to what was counted. Returns false once a bound is passed.
-    pub(super) fn count(&self, what: Counted, amount: u64) -> bool {
+    pub(super) fn count(&self, what: FloodKind, amount: u64) -> bool {
         let mut state = self.state();
         if state.since.elapsed() >= PERIOD {
             state.since = Instant::now();
@@ -147,11 +147,11 @@ impl Flood {
         self.cut.cancel();
     }
 
-    fn admit(&self, message: &ServerJsonRpcMessage) -> Admitted {
+    fn admit(&self, message: &ServerJsonRpcMessage) -> FloodDecision {
         let is_within = match message {
             JsonRpcMessage::Request(request) => {
                 let bytes = bytes_of(&request.request);
-                self.count(Counted::Requests, 1) && self.open(&request.id, bytes)
+                self.count(FloodKind::Requests, 1) && self.open(&request.id, bytes)
             }
             JsonRpcMessage::Notification(notification) => {
                 if let ServerNotification::CancelledNotification(it) = &notification.notification
@@ -160,15 +160,15 @@ impl Flood {
                 {
                     // rmcp would drop its reply unseen, so that nothing told when the request is over.
                     withdrawal.cancel();
-                    return Admitted::Taken;
+                    return FloodDecision::Taken;
                 }
-                self.count(Counted::Notifications, 1)
+                self.count(FloodKind::Notifications, 1)
             }
             JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_) => true,
         };
         match is_within {
-            true => Admitted::Passed,
-            false => Admitted::Refused,
+            true => FloodDecision::Passed,
+            false => FloodDecision::Refused,
         }
     }
 
@@ -302,9 +302,9 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for Bounded<T> {
                 message = self.inner.as_mut()?.receive() => message?,
             };
             match self.flood.admit(&message) {
-                Admitted::Passed => return Some(message),
-                Admitted::Taken => {}
-                Admitted::Refused => return None,
+                FloodDecision::Passed => return Some(message),
+                FloodDecision::Taken => {}
+                FloodDecision::Refused => return None,
             }
         }
     }
@@ -348,8 +348,8 @@ impl<R> BoundedOutput<R> {
                 return false;
             }
         }
-        self.flood.count(Counted::Bytes, read.len() as u64)
-            && self.flood.count(Counted::Lines, lines)
+        self.flood.count(FloodKind::Bytes, read.len() as u64)
+            && self.flood.count(FloodKind::Lines, lines)
     }
 }
 
@@ -398,11 +398,11 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn each_bound_holds_within_its_period() {
         for what in [
-            Counted::Requests,
-            Counted::Notifications,
-            Counted::Lines,
-            Counted::Bytes,
-            Counted::Streams,
+            FloodKind::Requests,
+            FloodKind::Notifications,
+            FloodKind::Lines,
+            FloodKind::Bytes,
+            FloodKind::Streams,
         ] {
             let most = what.bound().0;
             let flood = Flood::default();

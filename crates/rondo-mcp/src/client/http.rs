@@ -1,6 +1,6 @@
 //! rmcp's HTTP client, over the connections that all requests of Rondo share: its proxies and certificates.
 
-use super::flood::{Counted, Flood, Values};
+use super::flood::{Flood, FloodKind, Values};
 use crate::sign_in::Tokens;
 use bytes::Bytes;
 use futures_util::stream::{BoxStream, StreamExt as _, unfold};
@@ -225,7 +225,7 @@ impl StreamableHttpClient for HttpClient {
             token: auth_header,
             custom: custom_headers,
         };
-        if !self.flood.count(Counted::Streams, 1) {
+        if !self.flood.count(FloodKind::Streams, 1) {
             return Err(StreamableHttpError::UnexpectedEndOfStream);
         }
         let response = self.send(Method::GET, &uri, head, Bytes::new()).await?;
@@ -390,7 +390,7 @@ fn events(response: RawResponse, flood: &Arc<Flood>) -> BoxStream<'static, Resul
     let pieces = unfold(state, |state| async move {
         let (mut response, mut size, flood) = state?;
         match response.chunk().await {
-            Ok(Some(piece)) if !flood.count(Counted::Bytes, piece.len() as u64) => None,
+            Ok(Some(piece)) if !flood.count(FloodKind::Bytes, piece.len() as u64) => None,
             Ok(Some(piece)) if size.takes(&piece) => {
                 Some((Ok(piece), Some((response, size, flood))))
             }

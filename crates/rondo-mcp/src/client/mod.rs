@@ -22,7 +22,9 @@ mod program;
 mod words;
 
 pub(crate) use call::call;
-pub(crate) use connect::{Live, With, asks_for_authorisation, connect, needs_more_scopes};
+pub(crate) use connect::{
+    ConnectOptions, Live, asks_for_authorisation, connect, needs_more_scopes,
+};
 pub(crate) use handler::Shared;
 pub use list::{PromptInfo, ResourceInfo};
 pub(crate) use list::{prompts, resources, tools};

@@ -1,7 +1,7 @@
 //! The files in which projects configure servers for other programs.
 
 use super::placeholder::Placeholders;
-use super::written::{SetAside, WrittenOAuth, WrittenServer};
+use super::written::{UnusableServer, WrittenOAuth, WrittenServer};
 use serde_json::{Map, Value};
 use std::collections::BTreeMap;
 
@@ -91,7 +91,7 @@ impl Dialect {
 pub fn read(
     dialect: Dialect,
     text: &str,
-) -> Result<(BTreeMap<String, WrittenServer>, Vec<SetAside>), ReadError> {
+) -> Result<(BTreeMap<String, WrittenServer>, Vec<UnusableServer>), ReadError> {
     let root: Value = match dialect {
         Dialect::Codex => {
             toml::from_str(text).map_err(|err| ReadError(err.message().to_owned()))?
@@ -115,7 +115,7 @@ pub fn read(
         match written(dialect, server) {
             Ok(server) if server.disabled => {}
             Ok(server) => drop(found.insert(name.clone(), server)),
-            Err(why) => aside.push(SetAside {
+            Err(why) => aside.push(UnusableServer {
                 name: rondo_core::shown::line(&name.chars().take(100).collect::<String>()),
                 why,
             }),

@@ -14,4 +14,4 @@ mod written;
 pub use dialect::{Dialect, FILE_BYTES_MAX, PROJECT_FILES, ProjectFile, ReadError, read};
 pub use placeholder::{Placeholders, Variables};
 pub use server::{Connection, OAuthClient, Origin, Server, Timeouts};
-pub use written::{SetAside, WrittenOAuth, WrittenServer, is_name};
+pub use written::{UnusableServer, WrittenOAuth, WrittenServer, is_name};

@@ -75,7 +75,7 @@ pub struct WrittenOAuth {
 
 /// A server that is configured and cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SetAside {
+pub struct UnusableServer {
     /// Its name, for display.
     pub name: String,
     /// Reason of the refusal.
@@ -105,14 +105,14 @@ impl WrittenServer {
         placeholders: Placeholders,
         variables: Variables<'_>,
         folder: &PathBuf,
-    ) -> Result<Server, SetAside> {
+    ) -> Result<Server, UnusableServer> {
         let filling = Filling {
             placeholders,
             variables,
             folder,
         };
         let made = self.make(name, origin, filling);
-        made.map_err(|why| SetAside {
+        made.map_err(|why| UnusableServer {
             name: rondo_core::shown::line(&name.chars().take(100).collect::<String>()),
             why,
         })

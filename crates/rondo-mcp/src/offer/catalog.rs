@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The tools that servers offer.
 pub(crate) struct Catalog {
-    servers: Mutex<Vec<Known>>,
+    servers: Mutex<Vec<CatalogEntry>>,
     generation: AtomicU64,
     /// Keeps a changed tool on offer in its old form, until the user is asked at its next call.
     can_ask: bool,
 }
 
 /// Known facts about one server.
-struct Known {
+struct CatalogEntry {
     server: Arc<Server>,
     /// Set if its list is known, current or stored, or could not be obtained.
     is_settled: bool,
@@ -65,7 +65,7 @@ pub(crate) struct Listed {
 
 impl Catalog {
     pub(crate) fn new(servers: &[Arc<Server>], can_ask: bool) -> Self {
-        let known = servers.iter().map(|server| Known {
+        let known = servers.iter().map(|server| CatalogEntry {
             server: Arc::clone(server),
             is_settled: false,
             tools: Vec::new(),
@@ -222,7 +222,7 @@ impl Catalog {
         self.generation.load(Ordering::Acquire)
     }
 
-    fn change(&self, server: &str, change: impl FnOnce(&mut Known)) {
+    fn change(&self, server: &str, change: impl FnOnce(&mut CatalogEntry)) {
         let mut servers = self.servers();
         if let Some(known) = servers.iter_mut().find(|it| it.server.name == server) {
             change(known);
@@ -230,7 +230,7 @@ impl Catalog {
         self.generation.fetch_add(1, Ordering::Release);
     }
 
-    fn servers(&self) -> MutexGuard<'_, Vec<Known>> {
+    fn servers(&self) -> MutexGuard<'_, Vec<CatalogEntry>> {
         self.servers.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

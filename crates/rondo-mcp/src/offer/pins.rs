@@ -37,7 +37,7 @@ pub struct Pins {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Written {
+struct PinsFile {
     version: u32,
     #[serde(flatten)]
     pins: Pins,
@@ -78,7 +78,7 @@ impl PinStore {
         let Some(file) = self.file(fingerprint) else {
             return Ok(());
         };
-        let written = Written {
+        let written = PinsFile {
             version: VERSION,
             pins: pins.clone(),
         };
@@ -103,7 +103,7 @@ impl PinStore {
 
 fn read(file: &Path) -> io::Result<Pins> {
     let bytes = private_file::read(file, FILE_BYTES_MAX)?;
-    let written: Written = serde_json::from_slice(&bytes)?;
+    let written: PinsFile = serde_json::from_slice(&bytes)?;
     match written.version {
         VERSION => Ok(written.pins),
         later => Err(io::Error::other(format!("it has version {later}"))),

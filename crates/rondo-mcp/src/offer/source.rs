@@ -6,7 +6,7 @@
 use super::catalog::{Catalog, Entry};
 use super::search::search;
 use super::tool::Callable;
-use crate::running::Running;
+use crate::running::RunningServer;
 use async_trait::async_trait;
 use rondo_core::notices::Notices;
 use rondo_core::ports::{Tool, ToolInvocation, ToolScope, ToolSource};
@@ -40,7 +40,7 @@ pub(crate) struct SessionTools(Arc<Shared>);
 
 struct Shared {
     catalog: Arc<Catalog>,
-    running: Vec<Arc<Running>>,
+    running: Vec<Arc<RunningServer>>,
     bytes_max: usize,
     notices: Arc<dyn Notices>,
     offered: Mutex<Offers>,
@@ -59,7 +59,7 @@ struct Offers {
 impl SessionTools {
     pub(crate) fn new(
         catalog: Arc<Catalog>,
-        running: Vec<Arc<Running>>,
+        running: Vec<Arc<RunningServer>>,
         bytes_max: usize,
         notices: Arc<dyn Notices>,
     ) -> Self {

@@ -3,7 +3,7 @@
 use super::argument_name::{ArgumentNames, restored};
 use super::catalog::{Catalog, Change, Entry};
 use crate::client;
-use crate::running::Running;
+use crate::running::RunningServer;
 use async_trait::async_trait;
 use rondo_core::ports::{QUESTION_BYTES_MAX, Tool, ToolInvocation};
 use rondo_types::text::first_bytes;
@@ -17,12 +17,12 @@ pub(crate) struct Callable {
     name: String,
     /// The names of its arguments that stand for others.
     argument_names: ArgumentNames,
-    running: Arc<Running>,
+    running: Arc<RunningServer>,
     catalog: Arc<Catalog>,
 }
 
 impl Callable {
-    pub(crate) fn new(entry: &Entry, running: Arc<Running>, catalog: Arc<Catalog>) -> Self {
+    pub(crate) fn new(entry: &Entry, running: Arc<RunningServer>, catalog: Arc<Catalog>) -> Self {
         Self {
             spec: entry.offered.spec.clone(),
             name: entry.offered.definition.name.clone(),

@@ -2,7 +2,7 @@
 
 use super::exchange::Exchange;
 use super::redirect::{Redirect, came_back};
-use super::tokens::{Kept, Registered, TokenStore, Tokens};
+use super::tokens::{ClientRegistration, TokenFile, TokenStore, Tokens};
 use crate::config::{Connection, OAuthClient, Server};
 use rmcp::transport::auth::{
     AuthClient, AuthError, AuthorizationManager, OAuthClientConfig, WWWAuthenticateParams,
@@ -23,7 +23,7 @@ pub struct SignIn {
     redirect: Redirect,
     address: String,
     state: String,
-    client: Registered,
+    client: ClientRegistration,
     tokens: Tokens,
 }
 
@@ -75,7 +75,7 @@ impl SignIn {
             Some(secret) if oauth.client_id.is_some() => config.with_client_secret(secret.expose()),
             _ => config,
         };
-        let client = Registered {
+        let client = ClientRegistration {
             id: config.client_id.clone(),
             secret: config.client_secret.clone(),
             redirect: config.redirect_uri.clone(),
@@ -150,7 +150,7 @@ impl SignIn {
 async fn scopes(
     manager: &AuthorizationManager,
     oauth: &OAuthClient,
-    kept: &Kept,
+    kept: &TokenFile,
     url: &str,
 ) -> Vec<String> {
     if !oauth.scopes.is_empty() {

@@ -30,7 +30,7 @@ pub(super) struct Redirect {
 
 /// Parameters of the address that a browser came back to.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct CameBack {
+pub(super) struct RedirectQuery {
     pub(super) code: Option<String>,
     pub(super) state: Option<String>,
     pub(super) issuer: Option<String>,
@@ -124,9 +124,9 @@ fn reply(is_ours: bool) -> hyper::http::Result<Response<String>> {
 }
 
 /// Reads an address that a browser came back to.
-pub(super) fn came_back(url: &str) -> Option<CameBack> {
+pub(super) fn came_back(url: &str) -> Option<RedirectQuery> {
     let url = url::Url::parse(url.trim()).ok()?;
-    let mut found = CameBack::default();
+    let mut found = RedirectQuery::default();
     let mut description = None;
     for (key, value) in url.query_pairs() {
         let field = match &*key {

@@ -74,7 +74,7 @@ pub(crate) struct Tokens(Option<PathBuf>);
 
 /// How we are known to an authorization server.
 #[derive(Clone, Serialize, Deserialize)]
-pub(super) struct Registered {
+pub(super) struct ClientRegistration {
     pub(super) id: String,
     pub(super) secret: Option<String>,
     pub(super) redirect: String,
@@ -82,20 +82,20 @@ pub(super) struct Registered {
 
 /// The content of a file.
 #[derive(Default, Serialize, Deserialize)]
-pub(super) struct Kept {
+pub(super) struct TokenFile {
     version: u32,
     pub(super) credentials: Option<StoredCredentials>,
-    pub(super) client: Option<Registered>,
+    pub(super) client: Option<ClientRegistration>,
     /// Latest request of the server since the user signed in.
     pub(super) challenge: Option<String>,
 }
 
 impl Tokens {
-    pub(super) fn read(&self) -> io::Result<Option<Kept>> {
+    pub(super) fn read(&self) -> io::Result<Option<TokenFile>> {
         let Some(file) = &self.0 else {
             return Ok(None);
         };
-        let kept: Kept = match private_file::read(file, FILE_BYTES_MAX) {
+        let kept: TokenFile = match private_file::read(file, FILE_BYTES_MAX) {
             Ok(bytes) => serde_json::from_slice(&bytes)?,
             Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(err) => return Err(err),
@@ -107,7 +107,7 @@ impl Tokens {
     }
 
     /// Changes what is kept.
-    pub(super) fn change(&self, change: impl FnOnce(&mut Kept)) -> io::Result<()> {
+    pub(super) fn change(&self, change: impl FnOnce(&mut TokenFile)) -> io::Result<()> {
         let Some(file) = &self.0 else {
             return Ok(());
         };
@@ -121,7 +121,7 @@ impl Tokens {
     /// Keeps what a server asks for, for the next time that the user signs in.
     pub(crate) fn keep_challenge(&self, challenge: &str) {
         let says_what = challenge.contains("scope=") || challenge.contains("resource_metadata=");
-        let is_known = |it: &Kept| it.challenge.as_deref() == Some(challenge);
+        let is_known = |it: &TokenFile| it.challenge.as_deref() == Some(challenge);
         let is_kept = says_what
             && challenge.len() <= CHALLENGE_BYTES_MAX
             && !matches!(self.read(), Ok(Some(kept)) if is_known(&kept));

@@ -16,7 +16,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const UNSETTLED_NS: i64 = 2_000_000_000;
 
 /// A file as the index knows it.
-struct Known {
+struct IndexedFile {
     id: i64,
     sha256: Vec<u8>,
     state: FileState,
@@ -105,7 +105,7 @@ fn refresh_file(
     folder: i64,
     scope: Scope,
     file: &FileState,
-    known: Option<&Known>,
+    known: Option<&IndexedFile>,
 ) -> Result<(), MemoryError> {
     if known.is_some_and(|it| it.is_settled && it.state == *file) {
         return Ok(());
@@ -190,7 +190,7 @@ fn remove(transaction: &Transaction<'_>, file: i64) -> Result<(), MemoryError> {
 fn known_files(
     connection: &Connection,
     folder: i64,
-) -> Result<BTreeMap<String, Known>, MemoryError> {
+) -> Result<BTreeMap<String, IndexedFile>, MemoryError> {
     let mut statement = connection.prepare_cached(
         "SELECT id, name, sha256, bytes, modified_ns, inode, is_settled FROM files WHERE folder = ?1",
     )?;
@@ -202,7 +202,7 @@ fn known_files(
             modified_ns: row.get(4)?,
             inode: row.get::<_, i64>(5)?.cast_unsigned(),
         };
-        let known = Known {
+        let known = IndexedFile {
             id: row.get(0)?,
             sha256: row.get(2)?,
             state,

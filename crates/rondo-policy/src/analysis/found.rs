@@ -210,8 +210,8 @@ impl Analysis {
     }
 
     /// Returns the words of each simple command, as they are written.
-    pub(crate) fn written(&self) -> impl Iterator<Item = Written<'_>> {
-        self.simple.iter().map(|simple| Written {
+    pub(crate) fn written(&self) -> impl Iterator<Item = SimpleCommand<'_>> {
+        self.simple.iter().map(|simple| SimpleCommand {
             words: &simple.written,
             runs_others: wrappers::runs_others(&simple.words),
         })
@@ -292,7 +292,7 @@ pub(crate) struct SimpleWords<'a> {
 
 /// A simple command as it is written.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Written<'a> {
+pub(crate) struct SimpleCommand<'a> {
     /// Its words without their quotes, and with the names of variables.
     pub(crate) words: &'a [String],
     /// Set if its program runs others, which its words name.

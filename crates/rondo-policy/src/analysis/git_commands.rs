@@ -349,7 +349,7 @@ const WORKTREE: Options = Options {
 
 /// Operands of a `git` command.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Given {
+enum GitArguments {
     /// Revisions, files and directories.
     Anything,
     /// Nothing, unless one of these options makes it a question: else it makes what it is given.
@@ -389,7 +389,7 @@ pub(super) fn check(words: &[Value], dirs: &AllowedDirs) -> Result<(), String> {
     if name == "grep" && !is_asked(&"cached") {
         return Err("`git grep` follows links unless it has `--cached`".to_owned());
     }
-    if let Given::OnlyWith(options) = given
+    if let GitArguments::OnlyWith(options) = given
         && !args.operands.is_empty()
         && !options.iter().any(is_asked)
     {
@@ -417,11 +417,11 @@ fn inside(dirs: &AllowedDirs, directory: &str) -> Result<AllowedDirs, String> {
     }
 }
 
-type Known<'a> = (&'static Options, Given, &'a [Value]);
+type GitCommand<'a> = (&'static Options, GitArguments, &'a [Value]);
 
 /// Returns the options of a command, and its words without the name of a command in it.
-fn command<'a>(name: &str, rest: &'a [Value]) -> Result<Known<'a>, String> {
-    let anything = |known| Ok((known, Given::Anything, rest));
+fn command<'a>(name: &str, rest: &'a [Value]) -> Result<GitCommand<'a>, String> {
+    let anything = |known| Ok((known, GitArguments::Anything, rest));
     let texts: Vec<&str> = rest.iter().map_while(Value::text).collect();
     match (name, texts.as_slice()) {
         ("status", _) => anything(&STATUS),
@@ -437,17 +437,17 @@ fn command<'a>(name: &str, rest: &'a [Value]) -> Result<Known<'a>, String> {
         ("show-ref", _) => anything(&SHOW_REF),
         ("count-objects", _) => anything(&COUNT_OBJECTS),
         ("shortlog", _) => anything(&SHORTLOG),
-        ("branch", _) => Ok((&BRANCH, Given::OnlyWith(&BRANCH_LISTS), rest)),
-        ("tag", _) => Ok((&TAG, Given::OnlyWith(&["l", "list"]), rest)),
+        ("branch", _) => Ok((&BRANCH, GitArguments::OnlyWith(&BRANCH_LISTS), rest)),
+        ("tag", _) => Ok((&TAG, GitArguments::OnlyWith(&["l", "list"]), rest)),
         ("remote", [] | ["-v" | "--verbose"]) if texts.len() == rest.len() => {
-            Ok((&REMOTE, Given::Anything, rest))
+            Ok((&REMOTE, GitArguments::Anything, rest))
         }
-        ("remote", ["get-url", ..]) => Ok((&REMOTE, Given::Anything, after_first(rest))),
+        ("remote", ["get-url", ..]) => Ok((&REMOTE, GitArguments::Anything, after_first(rest))),
         ("stash", ["list" | "show", ..]) | ("reflog", ["show", ..]) => {
-            Ok((&HISTORY, Given::Anything, after_first(rest)))
+            Ok((&HISTORY, GitArguments::Anything, after_first(rest)))
         }
         ("reflog", []) if rest.is_empty() => anything(&HISTORY),
-        ("worktree", ["list", ..]) => Ok((&WORKTREE, Given::Anything, after_first(rest))),
+        ("worktree", ["list", ..]) => Ok((&WORKTREE, GitArguments::Anything, after_first(rest))),
         _ => Err(format!(
             "`git {name}` is not on the list of read-only commands"
         )),

@@ -93,7 +93,7 @@ pub(crate) fn programs(
     if !is_readable || !dirs.contains(dirs.current()) {
         return None;
     }
-    let mut look = Look {
+    let mut look = ProgramNames {
         dirs,
         home,
         functions: HashSet::new(),
@@ -104,7 +104,7 @@ pub(crate) fn programs(
     looks.then_some(look.names)
 }
 
-struct Look<'a> {
+struct ProgramNames<'a> {
     dirs: &'a AllowedDirs,
     home: Option<&'a Path>,
     functions: HashSet<String>,
@@ -112,7 +112,7 @@ struct Look<'a> {
     depth: usize,
 }
 
-impl Look<'_> {
+impl ProgramNames<'_> {
     /// Returns whether a text for a shell is read-only, as far as that is known.
     fn text(&mut self, text: &str, directory: Option<&Path>) -> bool {
         self.depth += 1;

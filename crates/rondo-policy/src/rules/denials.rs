@@ -3,7 +3,7 @@
 //! They are looked for in what a command says, also to other programs and if it is not understood. Whoever wants to
 //! get past them can: they are a net below mistakes, not a fence.
 
-use super::fit::{Place, base};
+use super::fit::{CommandDirectory, base};
 use super::{Decision, Ruling};
 use crate::analysis::{Analysis, is_wrapper};
 use std::path::{Path, PathBuf};
@@ -110,10 +110,10 @@ impl Denial {
 pub(super) fn find(
     command: &str,
     analysis: &Analysis,
-    place: &Place<'_>,
+    place: &CommandDirectory<'_>,
     lifted: &[String],
 ) -> Option<Denial> {
-    let mut look = Look {
+    let mut look = DenialSearch {
         directory: place.directory.to_owned(),
         home: place.home,
         lifted,
@@ -141,7 +141,7 @@ pub(super) fn find(
 }
 
 /// Looks at one command after the other.
-struct Look<'a> {
+struct DenialSearch<'a> {
     /// Directory of the command, as far as `cd` tells.
     directory: PathBuf,
     home: Option<&'a Path>,
@@ -149,7 +149,7 @@ struct Look<'a> {
     found: Option<Denial>,
 }
 
-impl Look<'_> {
+impl DenialSearch<'_> {
     fn find(&mut self, denial: Denial) {
         if self.found.is_none() && !self.lifted.iter().any(|id| id == denial.id) {
             self.found = Some(denial);
@@ -314,7 +314,7 @@ impl Look<'_> {
     }
 
     fn resolve(&self, word: &str) -> Option<PathBuf> {
-        let place = Place {
+        let place = CommandDirectory {
             directory: &self.directory,
             home: self.home,
         };

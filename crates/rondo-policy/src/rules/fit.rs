@@ -76,12 +76,12 @@ fn follow(wanted: &[AnyOf], words: &[String]) -> bool {
 
 /// Directory of a command.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Place<'a> {
+pub(super) struct CommandDirectory<'a> {
     pub(super) directory: &'a Path,
     pub(super) home: Option<&'a Path>,
 }
 
-impl Place<'_> {
+impl CommandDirectory<'_> {
     /// Returns the path that a word stands for; `None` if that is not known. Without a home directory it is `~`.
     pub(super) fn resolve(&self, word: &str) -> Option<PathBuf> {
         let home = self.home.unwrap_or(Path::new("~"));

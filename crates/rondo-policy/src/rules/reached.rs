@@ -1,7 +1,7 @@
 //! Which files a command may reach without naming them as they are in a rule: from a directory that it changes to, by
 //! reading a directory as a whole, or in the history of a repository.
 
-use super::fit::Place;
+use super::fit::CommandDirectory;
 use crate::analysis::{PREFIXES, Placed, Survey, base_name, resolve_text};
 use std::path::{Path, PathBuf};
 
@@ -46,7 +46,7 @@ pub(super) struct Reached {
 }
 
 /// Finds the files and hosts that a command reaches; nothing if it cannot be read.
-pub(super) fn find(command: &str, place: &Place<'_>) -> Reached {
+pub(super) fn find(command: &str, place: &CommandDirectory<'_>) -> Reached {
     let mut reached = Reached::default();
     if let Ok(survey) = Survey::new(command, place.directory, place.home) {
         for placed in &survey.commands {
@@ -65,7 +65,7 @@ pub(super) fn find(command: &str, place: &Place<'_>) -> Reached {
 }
 
 impl Reached {
-    fn add(&mut self, placed: &Placed, place: &Place<'_>) {
+    fn add(&mut self, placed: &Placed, place: &CommandDirectory<'_>) {
         let words: Vec<&str> = placed.texts().collect();
         let Some(from) = program(&words) else {
             return;
@@ -100,26 +100,26 @@ impl Reached {
         self.named.extend(paths.iter().cloned());
         let existing = paths.into_iter().filter(|path| path.is_dir());
         match reads_whole(name, words.get(from + 1..).unwrap_or_default()) {
-            Whole::Files => {
+            ReadScope::Files => {
                 let given: Vec<PathBuf> = existing.collect();
                 let is_current = given.is_empty() && !["cp", "mv", "rm", "scp"].contains(&name);
                 self.whole.extend(given);
                 self.whole.extend(is_current.then_some(directory));
             }
-            Whole::Repository => {
+            ReadScope::Repository => {
                 let given: Vec<PathBuf> = existing.collect();
                 let is_current = given.is_empty();
                 self.in_history.extend(given);
                 self.in_history.extend(is_current.then_some(directory));
             }
-            Whole::Told => self.in_history.extend(existing),
-            Whole::Nothing => {}
+            ReadScope::Told => self.in_history.extend(existing),
+            ReadScope::Nothing => {}
         }
     }
 }
 
 /// How much of directories a program reads.
-enum Whole {
+enum ReadScope {
     Nothing,
     /// All files of the directories among its arguments, or of its own directory.
     Files,
@@ -129,13 +129,13 @@ enum Whole {
     Told,
 }
 
-fn reads_whole(name: &str, words: &[&str]) -> Whole {
+fn reads_whole(name: &str, words: &[&str]) -> ReadScope {
     if name == "git" {
         let has = |names: &[&str]| words.iter().any(|word| names.contains(word));
         return match (has(&OF_GIT), has(&OF_HISTORY)) {
-            (true, _) => Whole::Repository,
-            (false, true) => Whole::Told,
-            (false, false) => Whole::Nothing,
+            (true, _) => ReadScope::Repository,
+            (false, true) => ReadScope::Told,
+            (false, false) => ReadScope::Nothing,
         };
     }
     let has_option = |letters: &str, long: &[&str]| {
@@ -148,8 +148,8 @@ fn reads_whole(name: &str, words: &[&str]) -> Whole {
         .iter()
         .any(|(program, letters, long)| *program == name && has_option(letters, long));
     match is_recursive || WHOLE.contains(&name) {
-        true => Whole::Files,
-        false => Whole::Nothing,
+        true => ReadScope::Files,
+        false => ReadScope::Nothing,
     }
 }
 

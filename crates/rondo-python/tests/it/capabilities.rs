@@ -1,7 +1,7 @@
 //! Result of each function.
 
 use crate::fixture::{call, cell, failed, found, look, repr, run, session};
-use rondo_python::{Capability, Looks};
+use rondo_python::{Capability, ReadOnlyNames};
 use rondo_types::ToolErrorCode;
 use serde_json::{Value, json};
 
@@ -251,7 +251,7 @@ async fn run_code_runs_statements_and_keeps_their_variables() {
 #[tokio::test]
 async fn descriptions_and_schemas_are_those_that_every_provider_takes() {
     let session = std::sync::Arc::new(session());
-    let specs: Vec<_> = rondo_python::tools(&session, Looks::WithoutCalls)
+    let specs: Vec<_> = rondo_python::tools(&session, ReadOnlyNames::WithoutCalls)
         .iter()
         .map(|it| it.spec())
         .collect();

@@ -1,7 +1,7 @@
 //! Cells at a prompt.
 
 use crate::fixture::{cell, repr, run, session};
-use rondo_python::{Completeness, LiveOutput, OutputStream, Until};
+use rondo_python::{CellLimits, Completeness, LiveOutput, OutputStream};
 use std::sync::{Arc, Mutex};
 
 #[tokio::test]
@@ -112,7 +112,7 @@ async fn output_is_shown_as_it_comes_and_kept_with_its_stream() {
     let live = LiveOutput::new(move |stream, text| shown.lock().unwrap().push((stream, text)));
     let code = "import os, subprocess, sys\nprint('by print')\nos.write(1, b'by write\\n')\nsubprocess.run(['echo', 'by a child'])\nprint('error', file=sys.stderr)";
     let end = session
-        .run_cell(code, live, Until::default())
+        .run_cell(code, live, CellLimits::default())
         .await
         .unwrap();
     assert_eq!(end.stdout, "by print\nby write\nby a child\n");

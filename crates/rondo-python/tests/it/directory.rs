@@ -119,7 +119,7 @@ async fn a_cell_that_runs_is_left_where_it_is() {
     let (begun, mut begins) = tokio::sync::mpsc::channel(1);
     let live = rondo_python::LiveOutput::new(move |_, _| _ = begun.try_send(()));
     let code = "import os, sys\nprint('begun', flush=True)\nwhile not os.path.exists('go'): pass\nos.getcwd()";
-    let running = session.run_cell(code, live, rondo_python::Until::default());
+    let running = session.run_cell(code, live, rondo_python::CellLimits::default());
     let beside = async {
         begins.recv().await;
         go_to(&session, &second);

@@ -1,5 +1,5 @@
 use rondo_launch::SupervisorCommand;
-use rondo_python::{Capability, CellEnd, LiveOutput, Session, SessionError, Settings, Until};
+use rondo_python::{Capability, CellEnd, CellLimits, LiveOutput, Session, SessionError, Settings};
 use rondo_types::{ToolError, ToolOutcome};
 use serde_json::{Value, json};
 use std::path::Path;
@@ -39,7 +39,7 @@ pub(crate) async fn run(session: &Session, code: &str) -> CellEnd {
 
 pub(crate) async fn cell(session: &Session, code: &str) -> Result<CellEnd, SessionError> {
     let live = LiveOutput::discard();
-    session.run_cell(code, live, Until::default()).await
+    session.run_cell(code, live, CellLimits::default()).await
 }
 
 /// Runs a cell and cancels it at its first output.
@@ -47,9 +47,9 @@ pub(crate) async fn cell_cancelled(session: &Session, code: &str) -> Result<Cell
     let cancel = CancellationToken::new();
     let stop = cancel.clone();
     let live = LiveOutput::new(move |_, _| stop.cancel());
-    let until = Until {
+    let until = CellLimits {
         cancel,
-        ..Until::default()
+        ..CellLimits::default()
     };
     session.run_cell(code, live, until).await
 }
@@ -60,9 +60,9 @@ pub(crate) async fn cell_within(
     code: &str,
     millis: u64,
 ) -> Result<CellEnd, SessionError> {
-    let until = Until {
+    let until = CellLimits {
         timeout: Some(Duration::from_millis(millis)),
-        ..Until::default()
+        ..CellLimits::default()
     };
     session.run_cell(code, LiveOutput::discard(), until).await
 }
@@ -78,7 +78,7 @@ pub(crate) async fn look(session: &Session, capability: Capability, expr: &str) 
 }
 
 pub(crate) async fn call(session: &Session, capability: Capability, args: Value) -> ToolOutcome {
-    session.call(capability, &args, Until::default()).await
+    session.call(capability, &args, CellLimits::default()).await
 }
 
 #[track_caller]

@@ -1,7 +1,7 @@
 //! Code that breaks what it can reach.
 
 use crate::fixture::{call, cell, cell_within, failed, look, repr, run, session, settings};
-use rondo_python::{Capability, Session, SessionError, Stop, Until};
+use rondo_python::{Capability, CellLimits, Session, SessionError, Stop};
 use rondo_types::ToolErrorCode;
 use serde_json::json;
 use std::time::Duration;
@@ -32,9 +32,9 @@ async fn a_repr_that_hangs_is_interrupted() {
         "class A:\n    def __repr__(self):\n        while True: pass\na = A()\nx = 5",
     )
     .await;
-    let until = Until {
+    let until = CellLimits {
         timeout: Some(Duration::from_millis(50)),
-        ..Until::default()
+        ..CellLimits::default()
     };
     let args = json!({"expr": "a"});
     let error = failed(session.call(Capability::GetRepr, &args, until).await);

@@ -3,7 +3,7 @@
 use crate::fixture::{repr, run, session};
 use crate::tools::looked;
 use rondo_core::ports::Tool;
-use rondo_python::{Capability, Looks, Session};
+use rondo_python::{Capability, ReadOnlyNames, Session};
 use rondo_types::{ToolErrorCode, ToolOutcome};
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -155,7 +155,7 @@ impl World {
         let session = Arc::new(session());
         run(&session, TRAPS).await;
         run(&session, REPLACED).await;
-        let tools = rondo_python::tools(&session, Looks::WithoutCalls);
+        let tools = rondo_python::tools(&session, ReadOnlyNames::WithoutCalls);
         Self { session, tools }
     }
 
@@ -326,7 +326,7 @@ async fn a_look_is_told_as_the_interpreter_does_where_it_knows_the_type_itself()
                 many = list(range(100_000))\nlong = 'x' * (2 << 20)\nbig = 1 << 100_000\n\
                 deep = []\nfor _ in range(100): deep = [deep]\n";
     run(&session, code).await;
-    let tools = rondo_python::tools(&session, Looks::WithoutCalls);
+    let tools = rondo_python::tools(&session, ReadOnlyNames::WithoutCalls);
     let world = World { session, tools };
     let own = repr(&world.session, "values").await;
     let own = own.replace("<class 'int'>", "<class 'builtins.int'>");

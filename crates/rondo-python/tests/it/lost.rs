@@ -3,7 +3,9 @@
 use crate::fixture::{
     call, cell, cell_cancelled, cell_within, failed, gone, repr, run, session, settings, supervisor,
 };
-use rondo_python::{Capability, LiveOutput, Loss, Session, SessionError, Settings, Stop, Until};
+use rondo_python::{
+    Capability, CellLimits, LiveOutput, Loss, Session, SessionError, Settings, Stop,
+};
 use rondo_types::ToolErrorCode;
 use serde_json::json;
 use std::time::Duration;
@@ -45,9 +47,9 @@ async fn loops_sleeps_and_waits_end_at_their_deadline() {
         assert_eq!(end.stopped, Some(Stop::Deadline), "{code}");
         assert_eq!(repr(&session, "x").await, "5");
     }
-    let until = Until {
+    let until = CellLimits {
         deadline: Some(tokio::time::Instant::now()),
-        ..Until::default()
+        ..CellLimits::default()
     };
     let late = session.run_cell("x = 6\nwhile True: pass", LiveOutput::discard(), until);
     match late.await {
@@ -136,7 +138,7 @@ async fn a_call_that_is_dropped_is_interrupted() {
     let (begun, mut begins) = tokio::sync::mpsc::channel(1);
     let live = LiveOutput::new(move |_, _| _ = begun.try_send(()));
     tokio::select! {
-        end = session.run_cell(code, live, Until::default()) => panic!("{end:?}"),
+        end = session.run_cell(code, live, CellLimits::default()) => panic!("{end:?}"),
         _ = begins.recv() => {}
     }
     assert_eq!(repr(&session, "x").await, "5");
@@ -154,7 +156,7 @@ async fn an_interrupt_ends_what_runs_and_nothing_that_comes_later() {
     let (begun, mut begins) = tokio::sync::mpsc::channel(1);
     let live = LiveOutput::new(move |_, _| _ = begun.try_send(()));
     let code = "print('begun', flush=True)\nwhile True: pass";
-    let running = session.run_cell(code, live, Until::default());
+    let running = session.run_cell(code, live, CellLimits::default());
     let interrupting = async {
         begins.recv().await;
         session.interrupt();
@@ -175,7 +177,7 @@ async fn nothing_is_left_behind_when_a_session_ends() {
         let (said, mut says) = tokio::sync::mpsc::channel(1);
         let live = LiveOutput::new(move |_, text| drop(said.try_send(text)));
         let code = format!("{code}\n{busy}");
-        let running = session.run_cell(&code, live, Until::default());
+        let running = session.run_cell(&code, live, CellLimits::default());
         let pids = match busy {
             "" => running.await.unwrap().stdout,
             _ => tokio::select! {

@@ -3,8 +3,8 @@
 use crate::fixture::{call, cell, repr, run, session, settings};
 use rondo_core::redact::Secrets;
 use rondo_python::{
-    Capability, CellEnd, CellEnding, CodeChange, RecordedCell, Restoration, RestoreOptions,
-    Session, Stop, Until, Why, ending_of, is_after_loss,
+    Capability, CellEnd, CellEnding, CellLimits, CodeChange, RecordedCell, Restoration,
+    RestoreFailure, RestoreOptions, Session, Stop, ending_of, is_after_loss,
 };
 use rondo_types::ToolOutcome;
 use std::time::Duration;
@@ -213,7 +213,7 @@ async fn a_cell_that_is_over_its_time_is_listed_and_the_next_one_runs() {
     };
     assert_eq!(
         (missed.number, &missed.why),
-        (1, &Why::Stopped(Stop::Deadline))
+        (1, &RestoreFailure::Stopped(Stop::Deadline))
     );
     assert!(!done.is_stopped);
     assert_eq!(repr(&session, "y").await, "2");
@@ -241,7 +241,13 @@ async fn it_is_stopped_in_the_middle_and_says_how_far_it_came() {
     assert!(done.is_stopped && !done.is_lost);
     assert_eq!(done.repeated, [1, 2]);
     let all: Vec<_> = done.not_restored.iter().map(|it| &it.why).collect();
-    assert_eq!(all, [&Why::Stopped(Stop::Cancelled), &Why::NotReached]);
+    assert_eq!(
+        all,
+        [
+            &RestoreFailure::Stopped(Stop::Cancelled),
+            &RestoreFailure::NotReached
+        ]
+    );
     assert_eq!(repr(&session, "x").await, "1");
 }
 
@@ -258,7 +264,10 @@ async fn a_cell_that_ends_the_interpreter_now_ends_the_restoring() {
     let lost = "the Python interpreter ended with exit code 3: nothing is restored";
     assert_eq!(
         whys(&done),
-        [(2, lost.to_owned()), (3, Why::NotReached.to_string())]
+        [
+            (2, lost.to_owned()),
+            (3, RestoreFailure::NotReached.to_string())
+        ]
     );
     assert_eq!(repr(&session, "'x' in globals()").await, "False");
 }
@@ -307,9 +316,9 @@ async fn what_a_model_was_told_of_its_code_is_read_back() {
         serde_json::json!({"expr": "None"}),
     );
     assert_eq!(ending_of(&evaluated.await), none);
-    let until = Until {
+    let until = CellLimits {
         timeout: Some(Duration::from_millis(50)),
-        ..Until::default()
+        ..CellLimits::default()
     };
     let arguments = serde_json::json!({"code": "while True: pass"});
     let late = session.call(Capability::RunCode, &arguments, until).await;

@@ -1,7 +1,7 @@
 //! One owner at a time.
 
 use crate::fixture::{call, cell, found, repr, run, session};
-use rondo_python::{Capability, LiveOutput, SessionError, Stop, Until};
+use rondo_python::{Capability, CellLimits, LiveOutput, SessionError, Stop};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
@@ -41,7 +41,7 @@ async fn who_waits_may_go_and_is_not_served() {
     let first = session.run_cell(
         "print('begun', flush=True)\nwhile True: pass",
         live,
-        Until::default(),
+        CellLimits::default(),
     );
     let beside = async {
         begins.recv().await;
@@ -53,9 +53,9 @@ async fn who_waits_may_go_and_is_not_served() {
         }
         let cancel = CancellationToken::new();
         cancel.cancel();
-        let until = Until {
+        let until = CellLimits {
             cancel,
-            ..Until::default()
+            ..CellLimits::default()
         };
         let cancelled = session.run_cell("done = True", LiveOutput::discard(), until);
         session.interrupt();

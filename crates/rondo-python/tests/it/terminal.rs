@@ -1,7 +1,9 @@
 //! Cells at a terminal.
 
 use crate::fixture::{call, cell, run, settings};
-use rondo_python::{Capability, CellEnd, CellTerminal, LiveOutput, Session, TerminalSize, Until};
+use rondo_python::{
+    Capability, CellEnd, CellLimits, CellTerminal, LiveOutput, Session, TerminalSize,
+};
 use rondo_types::ToolOutcome;
 use serde_json::json;
 use std::sync::Arc;
@@ -39,7 +41,7 @@ async fn at_terminal(session: &Session, code: &str, types: &[(&str, &str)]) -> C
             typed.send(keys.as_bytes().to_vec()).await.unwrap();
         }
     };
-    let running = session.run_cell_at_terminal(code, live, Until::default(), terminal);
+    let running = session.run_cell_at_terminal(code, live, CellLimits::default(), terminal);
     let (end, ()) = tokio::join!(running, typing);
     end.unwrap()
 }
@@ -192,7 +194,7 @@ async fn an_interrupt_reaches_code_that_runs_and_a_line_that_is_edited() {
             std::future::pending::<()>().await;
         };
         let end = tokio::select! {
-            end = session.run_cell_at_terminal(&code, live, Until::default(), terminal) => end,
+            end = session.run_cell_at_terminal(&code, live, CellLimits::default(), terminal) => end,
             () = counting => unreachable!(),
         };
         let exception = end.unwrap().exception.unwrap();

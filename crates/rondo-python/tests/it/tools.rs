@@ -2,9 +2,9 @@
 
 use crate::fixture::{run, session};
 use rondo_core::ports::{Asker, OutputSink, ProgressSink, Tool, ToolInvocation};
-use rondo_python::{Capability, Looks};
+use rondo_python::{Capability, ReadOnlyNames};
 use rondo_types::{
-    Allowance, CallId, Concurrency, Effects, Recovery, SessionId, ToolErrorCode, ToolOutcome,
+    CallId, Concurrency, Effects, Recovery, RemainingLimits, SessionId, ToolErrorCode, ToolOutcome,
     TurnId,
 };
 use serde_json::{Value, json};
@@ -27,14 +27,14 @@ fn invocation(arguments: Value, output: OutputSink, cancel: CancellationToken) -
         cancel,
         output,
         progress: ProgressSink::discard(),
-        allowance: Allowance::default(),
+        allowance: RemainingLimits::default(),
         asker: Asker::nobody(),
     }
 }
 
 #[tokio::test]
 async fn looking_needs_nobodys_approval_and_running_code_does() {
-    let tools = rondo_python::tools(&Arc::new(session()), Looks::WithoutCalls);
+    let tools = rondo_python::tools(&Arc::new(session()), ReadOnlyNames::WithoutCalls);
     for tool in &tools {
         let spec = tool.spec();
         let effects = (spec.effects, spec.concurrency, spec.recovery);
@@ -56,7 +56,7 @@ async fn looking_needs_nobodys_approval_and_running_code_does() {
 
 #[tokio::test]
 async fn a_call_shows_its_output_and_ends_when_it_is_cancelled() {
-    let tools = rondo_python::tools(&Arc::new(session()), Looks::WithoutCalls);
+    let tools = rondo_python::tools(&Arc::new(session()), ReadOnlyNames::WithoutCalls);
     let cancel = CancellationToken::new();
     let (stop, seen) = (cancel.clone(), Arc::new(Mutex::new(String::new())));
     let shown = Arc::clone(&seen);
@@ -97,7 +97,7 @@ pub(crate) async fn looked(tools: &[Arc<dyn Tool>], name: &str, expr: &str) -> T
 async fn looks_without_calls_follow_names_attributes_and_items_only() {
     let session = Arc::new(session());
     run(&session, "import os\nx = {'a': [1, 2]}\ndef f(): return 5").await;
-    let tools = rondo_python::tools(&session, Looks::WithoutCalls);
+    let tools = rondo_python::tools(&session, ReadOnlyNames::WithoutCalls);
     for (expr, repr) in [
         ("x['a'][-1]", "2"),
         ("x['a'][:1]", "[1]"),
@@ -129,6 +129,6 @@ async fn looks_without_calls_follow_names_attributes_and_items_only() {
     }
     let value = looked(&tools, "eval_expr", "f()").await;
     assert!(value.is_ok(), "{value:?}");
-    let tools = rondo_python::tools(&session, Looks::Anything);
+    let tools = rondo_python::tools(&session, ReadOnlyNames::Anything);
     assert!(looked(&tools, "get_type", "f()").await.is_ok());
 }

@@ -136,9 +136,9 @@ fn read(base: &Path, file: &Path, source: SkillSource) -> std::result::Result<Ag
     Agent::parse(&text, file.to_owned(), source)
 }
 
-type Place = (PathBuf, PathBuf, SkillSource);
+type AgentDirectory = (PathBuf, PathBuf, SkillSource);
 
-fn of_user(settings: &Settings) -> Vec<Place> {
+fn of_user(settings: &Settings) -> Vec<AgentDirectory> {
     let home = settings.env.get("HOME").map(Path::new);
     let home = home.filter(|it| it.is_absolute());
     let directories = [
@@ -152,7 +152,7 @@ fn of_user(settings: &Settings) -> Vec<Place> {
         .collect()
 }
 
-fn of_project(settings: &Settings) -> Vec<Place> {
+fn of_project(settings: &Settings) -> Vec<AgentDirectory> {
     let Ok(directory) = settings.directory.canonicalize() else {
         return Vec::new();
     };

@@ -5,7 +5,7 @@ use crate::secrets::KeyNames;
 
 #[track_caller]
 fn check(line: &str, masked: &str, keys: &[&str]) {
-    let expected = Masked {
+    let expected = MaskedLine {
         line: masked.to_owned(),
         keys: keys.iter().map(|&key| key.to_owned()).collect(),
     };

@@ -31,7 +31,7 @@ impl KeptShell {
     }
 
     /// Tells the watcher that a command runs. None if there is none.
-    pub(crate) async fn watched(&self, keyboard: Keyboard) -> Option<Watched> {
+    pub(crate) async fn watched(&self, keyboard: Keyboard) -> Option<WatchedTerminal> {
         let watcher = {
             let current = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
             current.clone()
@@ -39,7 +39,7 @@ impl KeptShell {
         // Its place is kept from the beginning on, so that the end is reported whatever happens.
         let end = watcher.clone().reserve_owned().await.ok()?;
         watcher.send(TerminalEvent::Began(keyboard)).await.ok()?;
-        Some(Watched {
+        Some(WatchedTerminal {
             watcher,
             end: Some(end),
             unread: Vec::new(),
@@ -48,14 +48,14 @@ impl KeptShell {
 }
 
 /// A command whose terminal is watched. Its end is reported when this is dropped.
-pub(crate) struct Watched {
+pub(crate) struct WatchedTerminal {
     watcher: Sender<TerminalEvent>,
     end: Option<OwnedPermit<TerminalEvent>>,
     /// Typed input that was not read.
     pub(crate) unread: Vec<u8>,
 }
 
-impl Watched {
+impl WatchedTerminal {
     pub(crate) async fn output(&self, bytes: &[u8]) {
         // The watcher may be gone.
         let _ = self
@@ -65,7 +65,7 @@ impl Watched {
     }
 }
 
-impl Drop for Watched {
+impl Drop for WatchedTerminal {
     fn drop(&mut self) {
         if let Some(end) = self.end.take() {
             end.send(TerminalEvent::Ended(std::mem::take(&mut self.unread)));

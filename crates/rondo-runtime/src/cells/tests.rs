@@ -49,12 +49,12 @@ fn code_that_did_not_begin_since_the_interpreter_was_gone_did_not_run() {
 #[test]
 fn what_ran_in_an_interpreter_is_known_until_that_is_lost() {
     let (one, other) = (SessionId::new("one"), SessionId::new("other"));
-    let mut presence = Presence::default();
+    let mut presence = InterpreterRecords::default();
     assert!(!presence.sync(1));
     presence.add(&one, Seq(3), Seq(4));
     presence.add(&one, Seq(5), Seq(9));
     presence.add(&one, Seq(12), Seq(12));
-    let held = |presence: &Presence, lost_at| -> Vec<u64> {
+    let held = |presence: &InterpreterRecords, lost_at| -> Vec<u64> {
         let is_held = |seq: &u64| presence.holds(&one, Seq(*seq), Seq(lost_at));
         (1..15).filter(is_held).collect()
     };

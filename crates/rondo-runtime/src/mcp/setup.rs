@@ -14,7 +14,7 @@ use crate::trust::is_folder_trusted;
 use crate::trust_question::{self, TrustAnswers};
 use rondo_mcp::TokenStore;
 use rondo_mcp::config::{
-    Connection, FILE_BYTES_MAX, Origin, PROJECT_FILES, Placeholders, Server, SetAside,
+    Connection, FILE_BYTES_MAX, Origin, PROJECT_FILES, Placeholders, Server, UnusableServer,
     WrittenServer, read,
 };
 use rondo_policy::CommandEnvironment;
@@ -29,7 +29,7 @@ pub struct McpSetup {
     /// Those that are started, in the order in which their tools are offered.
     pub servers: Vec<Server>,
     /// Those that cannot be used, and why.
-    pub aside: Vec<SetAside>,
+    pub aside: Vec<UnusableServer>,
     /// Those of the project that the user has not been asked about, or said no to.
     pub waiting: Vec<WaitingServer>,
 }
@@ -48,7 +48,7 @@ pub struct WaitingServer {
 }
 
 /// A server that some file has.
-struct Found {
+struct ConfiguredServer {
     name: String,
     file: PathBuf,
     written: WrittenServer,
@@ -94,7 +94,7 @@ impl McpSetup {
                     continue;
                 }
                 if !is_user {
-                    of_project.push(Found {
+                    of_project.push(ConfiguredServer {
                         name: name.clone(),
                         file: source.name.clone().into(),
                         written: written.clone(),
@@ -128,11 +128,11 @@ impl McpSetup {
         Ok(setup)
     }
 
-    fn take(&mut self, made: std::result::Result<Server, SetAside>) {
+    fn take(&mut self, made: std::result::Result<Server, UnusableServer>) {
         match made {
             Ok(server) if self.servers.iter().any(|it| it.name == server.name) => {}
             Ok(server) if self.servers.len() < SERVERS_MAX => self.servers.push(server),
-            Ok(server) => self.aside.push(SetAside {
+            Ok(server) => self.aside.push(UnusableServer {
                 name: server.name,
                 why: format!("there are more than {SERVERS_MAX} servers"),
             }),
@@ -141,7 +141,7 @@ impl McpSetup {
     }
 
     /// Reads the files of other programs in a folder.
-    fn read_files(&mut self, folder: &Path, found: &mut Vec<Found>, known: &KnownFiles) {
+    fn read_files(&mut self, folder: &Path, found: &mut Vec<ConfiguredServer>, known: &KnownFiles) {
         for file in PROJECT_FILES {
             let path = folder.join(file.path);
             let text = match known.read(&path, FILE_BYTES_MAX) {
@@ -155,7 +155,7 @@ impl McpSetup {
             match read(file.dialect, &text) {
                 Ok((servers, aside)) => {
                     self.aside.extend(aside);
-                    found.extend(servers.into_iter().map(|(name, written)| Found {
+                    found.extend(servers.into_iter().map(|(name, written)| ConfiguredServer {
                         name,
                         file: path.clone(),
                         written,
@@ -171,14 +171,15 @@ impl McpSetup {
     fn of_project(
         &mut self,
         folder: &PathBuf,
-        found: Vec<Found>,
+        found: Vec<ConfiguredServer>,
         looking: &Looking<'_>,
     ) -> Result<()> {
         let mut consents = Consents::read_unless_known(looking.paths, looking.files);
         let trusted = looking.user.trusted_folders.as_deref().unwrap_or_default();
         let is_trusted = is_folder_trusted(folder, trusted);
-        let is_new = |it: &&Found| consents.said(folder, &it.name, &it.written).is_none();
-        let new: Vec<&Found> = found.iter().filter(is_new).collect();
+        let is_new =
+            |it: &&ConfiguredServer| consents.said(folder, &it.name, &it.written).is_none();
+        let new: Vec<&ConfiguredServer> = found.iter().filter(is_new).collect();
         if is_trusted && !new.is_empty() {
             let servers: Vec<_> = new.iter().map(|it| it.waiting(false)).collect();
             let hashes: Vec<_> = new.iter().map(|it| it.written.consent_hash()).collect();
@@ -271,7 +272,7 @@ impl McpSetup {
     }
 }
 
-impl Found {
+impl ConfiguredServer {
     fn waiting(&self, is_declined: bool) -> WaitingServer {
         WaitingServer {
             name: self.name.clone(),
@@ -282,8 +283,8 @@ impl Found {
     }
 }
 
-fn unread(file: &str, err: &dyn std::fmt::Display) -> SetAside {
-    SetAside {
+fn unread(file: &str, err: &dyn std::fmt::Display) -> UnusableServer {
+    UnusableServer {
         name: file.to_owned(),
         why: rondo_core::shown::line(&err.to_string()),
     }
@@ -302,12 +303,18 @@ pub fn ask_about(
     let (mut setup, mut found) = (McpSetup::default(), Vec::new());
     if let Some(file) = crate::paths::project_config(directory) {
         let layer = Layer::from_file(&file)?;
-        found.extend(layer.mcp.servers.into_iter().map(|(name, written)| Found {
-            name,
-            file: file.clone(),
-            written,
-            placeholders: Placeholders::Shell,
-        }));
+        found.extend(
+            layer
+                .mcp
+                .servers
+                .into_iter()
+                .map(|(name, written)| ConfiguredServer {
+                    name,
+                    file: file.clone(),
+                    written,
+                    placeholders: Placeholders::Shell,
+                }),
+        );
     }
     setup.read_files(&folder, &mut found, &KnownFiles::default());
     let mut consents = Consents::read(paths);

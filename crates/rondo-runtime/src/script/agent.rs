@@ -7,7 +7,7 @@ use crate::profiles;
 use crate::settings::Settings;
 use crate::spec::{TurnSpec, profile_name};
 use crate::target::ModelTarget;
-use rondo_types::{Allowance, Effort};
+use rondo_types::{Effort, RemainingLimits};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ pub struct ScriptAgent {
     /// Patterns of calls that run without a question.
     pub allowed: Vec<String>,
     /// Limits of each of its turns.
-    pub limits: Allowance,
+    pub limits: RemainingLimits,
     /// The JSON Schema that its answers fit.
     pub schema: Option<Value>,
 }
@@ -109,9 +109,9 @@ impl ScriptAgent {
             limits.max_steps = limits.max_steps.min(STEPS_DEFAULT);
         }
         let limits = script.left().applied_to(limits);
-        let time = Allowance {
+        let time = RemainingLimits {
             time,
-            ..Allowance::default()
+            ..RemainingLimits::default()
         };
         profile.limits = time.applied_to(limits);
         TurnSpec::new(profile, target, settings, script.runtime().notices())

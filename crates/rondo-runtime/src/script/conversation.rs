@@ -24,7 +24,7 @@ pub struct AgentConversation {
 }
 
 /// How a turn of a conversation ended in this process.
-pub enum Asked {
+pub enum ConversationEnd {
     /// It is over.
     Done(Box<Outcome>),
     /// It waits for answers.
@@ -137,7 +137,7 @@ impl AgentConversation {
         builder: TurnBuilder,
         cancel: &CancellationToken,
         on_event: impl FnMut(TurnEvent),
-    ) -> Result<Asked> {
+    ) -> Result<ConversationEnd> {
         let session = self.session.take();
         let mut session = session.ok_or_else(|| {
             let message = "the conversation has no turn to run";
@@ -146,14 +146,14 @@ impl AgentConversation {
         let turn = session.turn(builder)?;
         let ended = turn.run_within(script.runtime(), cancel, on_event).await?;
         match ended {
-            TurnEnd::Parked(parked) => Ok(Asked::Parked(parked.questions)),
+            TurnEnd::Parked(parked) => Ok(ConversationEnd::Parked(parked.questions)),
             TurnEnd::Done(outcome) => {
                 session.finished(&outcome);
                 if session.has_journal_failed() {
                     return Err(unrecorded(&outcome));
                 }
                 self.session = Some(session);
-                Ok(Asked::Done(outcome))
+                Ok(ConversationEnd::Done(outcome))
             }
         }
     }

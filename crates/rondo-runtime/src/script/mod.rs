@@ -18,7 +18,7 @@ mod server;
 mod session;
 
 pub use agent::{AgentModel, ScriptAgent};
-pub use conversation::{AgentConversation, Asked};
+pub use conversation::{AgentConversation, ConversationEnd};
 pub use init_files::InitFiles;
 pub use recorded::{RecordedCall, TurnState};
 pub use server::ScriptServer;

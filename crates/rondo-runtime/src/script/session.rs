@@ -17,7 +17,7 @@ use rondo_core::redact::Secrets;
 use rondo_core::storage::Store;
 use rondo_core::{OutsideText, Tool};
 use rondo_types::{
-    Allowance, CallId, SessionId, ToolErrorCode, ToolKind, ToolOutcome, TurnId, Used,
+    CallId, RemainingLimits, SessionId, Spend, ToolErrorCode, ToolKind, ToolOutcome, TurnId,
 };
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
@@ -39,7 +39,7 @@ pub struct ScriptSession {
     id: SessionId,
     session: AsyncMutex<Session>,
     store: OnceLock<Store>,
-    used: Mutex<Used>,
+    used: Mutex<Spend>,
     outside_text: OutsideText,
     commands: OnceLock<Arc<dyn Tool>>,
     pages: OnceLock<Arc<dyn Tool>>,
@@ -165,12 +165,12 @@ impl ScriptSession {
 
     /// Returns the usage of its conversations so far, also before it was resumed.
     #[must_use]
-    pub fn used(&self) -> Used {
+    pub fn used(&self) -> Spend {
         *self.used.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts what a turn used.
-    pub fn count(&self, used: Used) {
+    pub fn count(&self, used: Spend) {
         let mut all = self.used.lock().unwrap_or_else(PoisonError::into_inner);
         *all = all.plus(used);
     }
@@ -183,10 +183,10 @@ impl ScriptSession {
     }
 
     /// Returns the allowance that its settings leave to a turn that begins now.
-    pub(super) fn left(&self) -> Allowance {
+    pub(super) fn left(&self) -> RemainingLimits {
         let (values, used) = (&self.settings.values, self.used());
         let usd = values.max_budget_usd.map(rondo_types::NanoUsd::from_usd);
-        Allowance {
+        RemainingLimits {
             tokens: values
                 .max_tokens_total
                 .map(|it| it.saturating_sub(used.tokens)),
@@ -194,7 +194,7 @@ impl ScriptSession {
                 let spent = used.cost.map_or(0, |it| it.0);
                 rondo_types::NanoUsd(it.0.saturating_sub(spent))
             }),
-            ..Allowance::default()
+            ..RemainingLimits::default()
         }
     }
 
@@ -338,7 +338,7 @@ impl ScriptSession {
             cancel,
             output,
             progress: ProgressSink::discard(),
-            allowance: Allowance::default(),
+            allowance: RemainingLimits::default(),
             asker: Asker::nobody(),
         }
     }

@@ -1,14 +1,14 @@
 //! Works on a session as long as there is something to do in it: does what the session machine says.
 
 use super::cells::{AskedCell, RunningCell, next_cell};
-use super::cursor::Place;
-use super::entry::{Entry, Steers, attended};
+use super::cursor::CursorPosition;
+use super::entry::{Entry, SteeringMessage, attended};
 use super::folder::FolderAsk;
 use super::host::AskedTurn;
 use super::known::KnownRow;
 use super::live::LiveServer;
 use super::opened::{OwnMessage, connect_opened};
-use super::running::{Running, Step, TurnUpdates};
+use super::running::{MachineRun, Step, TurnUpdates};
 use super::taking::{open_turn, runs_of, take};
 use super::update::UpdateBody;
 use crate::compaction;
@@ -36,7 +36,7 @@ pub(super) struct Actor {
     pub(super) machine: SessionMachine,
     /// While the machine owns it.
     pub(super) session: Option<Session>,
-    pub(super) running: Option<Running>,
+    pub(super) running: Option<MachineRun>,
     /// The rows of the mailbox that the machine knows, by their keys.
     pub(super) known: HashMap<String, KnownRow>,
     /// The rows of the mailbox that were just read, for the session that is taken because of them.
@@ -479,7 +479,7 @@ impl Actor {
             let builder = |(it, start)| TurnBuilder::new(spec, start, it, approver, secrets);
             Box::new(connected.map(builder))
         };
-        self.running = Some(Running::connecting(run, message, connecting));
+        self.running = Some(MachineRun::connecting(run, message, connecting));
     }
 
     pub(super) fn not_started(&mut self, run: Run, error: &SetupError) {
@@ -520,7 +520,7 @@ impl Actor {
         // Its stop was requested while its model was connected.
         let is_cancelled = self.running.as_ref().is_some_and(|it| it.is_cancelled);
         let is_cancelled = is_cancelled || turn.is_stopped;
-        let running = Running::turn(run, turn, updates).await;
+        let running = MachineRun::turn(run, turn, updates).await;
         if is_cancelled && let Some(handle) = running.handle() {
             handle.cancel();
         }
@@ -561,7 +561,7 @@ impl Actor {
         };
         let conversation = session.conversation().ok_or_else(let_go)?;
         let number = (conversation.turns.saturating_add(1), runs);
-        let beginning = Place::beginning(number.0, number.1, TimeMs(0));
+        let beginning = CursorPosition::beginning(number.0, number.1, TimeMs(0));
         self.before = conversation.journal.at();
         self.entry.ring().begin(beginning);
         let updates = TurnUpdates::new(Arc::clone(&self.entry), number, asked);
@@ -583,7 +583,7 @@ impl Actor {
 
     /// Returns the message that the turn said next of those that it was handed.
     fn next_handed(&mut self) -> Option<TicketId> {
-        let turn = self.running.as_ref().and_then(Running::handle)?.clone();
+        let turn = self.running.as_ref().and_then(MachineRun::handle)?.clone();
         while let Some((ticket, mail)) = self.handed.pop_front() {
             if !turn.was_taken_back(mail) {
                 return Some(ticket);
@@ -595,7 +595,7 @@ impl Actor {
     async fn ended(&mut self, run: Run, end: Result<TurnEnd>) {
         self.note_steered();
         let running = self.running.take();
-        let turn = running.as_ref().and_then(Running::id).cloned();
+        let turn = running.as_ref().and_then(MachineRun::id).cloned();
         let mut begun = self.entry.begun.lock().await;
         for (ticket, _) in self.handed.drain(..) {
             begun.remove(&ticket.0);
@@ -646,7 +646,7 @@ impl Actor {
 
     async fn steer(&mut self, message: &QueuedMessage) {
         let key = &message.ticket.0;
-        let handle = self.running.as_ref().and_then(Running::handle);
+        let handle = self.running.as_ref().and_then(MachineRun::handle);
         let (Some(handle), Some(row)) = (handle, self.known.get(key)) else {
             return;
         };
@@ -654,7 +654,7 @@ impl Actor {
         // From here on it cannot be changed, until it is taken back or the turn is over and has not said it.
         let mut begun = self.entry.begun.lock().await;
         if handle.steer_from(row.id, row.revision, said) {
-            let steers = Steers {
+            let steers = SteeringMessage {
                 turn: handle.clone(),
                 mail: row.id,
             };
@@ -758,7 +758,7 @@ impl Actor {
 }
 
 /// Waits forever if nothing runs.
-async fn next(running: &mut Option<Running>) -> Step {
+async fn next(running: &mut Option<MachineRun>) -> Step {
     match running {
         Some(running) => running.next().await,
         None => pending().await,

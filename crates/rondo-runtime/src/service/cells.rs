@@ -18,7 +18,7 @@ use rondo_core::ports::{CellEnding, RecordBody, Seq};
 use rondo_core::redact::{Redactor, Secrets};
 use rondo_core::session::Input;
 use rondo_exec::shell::{CommandEnd, ShellEvent};
-use rondo_python::{LiveOutput, Until};
+use rondo_python::{CellLimits, LiveOutput};
 use rondo_types::TimeMs;
 use serde::Serialize;
 use std::future::pending;
@@ -150,7 +150,7 @@ impl AskedCell {
 
 /// The cell that runs.
 pub(super) struct RunningCell {
-    work: BoxFuture<'static, Finished>,
+    work: BoxFuture<'static, FinishedCellRun>,
     stop: Stop,
     done: CellDone,
     /// The record of its beginning.
@@ -176,7 +176,7 @@ pub(super) struct Stop {
 }
 
 /// Outcome of a cell.
-pub(super) enum Finished {
+pub(super) enum FinishedCellRun {
     /// Record of the host about its own cell; `None` if it dropped that.
     OfHost(Option<Box<RecordBody>>),
     Shell(Result<(CommandEnd, bool)>, String),
@@ -185,7 +185,7 @@ pub(super) enum Finished {
 }
 
 impl RunningCell {
-    pub(super) async fn next(&mut self) -> Finished {
+    pub(super) async fn next(&mut self) -> FinishedCellRun {
         (&mut self.work).await
     }
 
@@ -208,7 +208,7 @@ impl RunningCell {
 }
 
 /// Waits forever if none runs.
-pub(super) async fn next_cell(running: &mut Option<RunningCell>) -> Finished {
+pub(super) async fn next_cell(running: &mut Option<RunningCell>) -> FinishedCellRun {
     match running {
         Some(running) => running.next().await,
         None => pending().await,
@@ -369,7 +369,9 @@ impl Actor {
             Ok(begun) => {
                 let end = begun.end;
                 self.cell = Some(RunningCell {
-                    work: Box::pin(async move { Finished::OfHost(end.await.ok().map(Box::new)) }),
+                    work: Box::pin(
+                        async move { FinishedCellRun::OfHost(end.await.ok().map(Box::new)) },
+                    ),
                     stop: begun.stop,
                     done: CellDone::OfHost(begun.recorded),
                     started: None,
@@ -393,7 +395,7 @@ impl Actor {
         &mut self,
         cell: Cell,
         actor: String,
-    ) -> Result<(BoxFuture<'static, Finished>, Stop, Option<Seq>)> {
+    ) -> Result<(BoxFuture<'static, FinishedCellRun>, Stop, Option<Seq>)> {
         let session = self.session.as_mut().ok_or_else(not_run)?;
         let key = session.runtime().connected_key();
         let secrets = secrets::of_env(&session.settings).with(key);
@@ -402,7 +404,7 @@ impl Actor {
         let stop = Stop::default();
         let hidden = |code: &str| secrets.text(code.to_owned());
         let loans = &self.entry.service.loans;
-        let (work, started, shown): (BoxFuture<'static, Finished>, _, _) = match cell {
+        let (work, started, shown): (BoxFuture<'static, FinishedCellRun>, _, _) = match cell {
             Cell::Python(code) => {
                 let lent = loans.python(&self.entry.id);
                 let lent = lent.ok_or_else(|| not_lent("live Python session"))?;
@@ -454,7 +456,7 @@ impl Actor {
     }
 
     /// Records how a cell ended, reports it, and notifies the requester.
-    pub(super) async fn cell_is_over(&mut self, finished: Finished) {
+    pub(super) async fn cell_is_over(&mut self, finished: FinishedCellRun) {
         let Some(RunningCell {
             done,
             started,
@@ -472,14 +474,14 @@ impl Actor {
             }
         };
         let end = match finished {
-            Finished::OfHost(_) => Err(not_run()),
-            Finished::Shell(ended, shown) => ended.map(|(end, is_restarted)| {
+            FinishedCellRun::OfHost(_) => Err(not_run()),
+            FinishedCellRun::Shell(ended, shown) => ended.map(|(end, is_restarted)| {
                 if is_shared {
                     self.entry.attached().add(shell_part(&shown, &end));
                 }
                 of_command(end, is_restarted)
             }),
-            Finished::Python(body, traceback) => {
+            FinishedCellRun::Python(body, traceback) => {
                 self.python_is_over(*body, traceback, started).await
             }
         };
@@ -501,7 +503,7 @@ impl Actor {
     /// Records how a cell of the host ended, and reports it. Nothing is recorded if the host dropped it.
     async fn host_cell_is_over(
         &mut self,
-        finished: Finished,
+        finished: FinishedCellRun,
         recorded: oneshot::Sender<Result<Seq>>,
     ) {
         let returned = CellEnd::Python {
@@ -512,7 +514,7 @@ impl Actor {
             is_restarted: false,
         };
         let end = match finished {
-            Finished::OfHost(Some(body)) => {
+            FinishedCellRun::OfHost(Some(body)) => {
                 let end = of_python(&body, None);
                 // The host may have stopped waiting.
                 let _ = recorded.send(self.record_end(*body).await);
@@ -563,12 +565,12 @@ async fn python_cell(
     live: Arc<Live>,
     stop: Stop,
     secrets: Secrets,
-) -> Finished {
+) -> FinishedCellRun {
     let clock = Clock::system();
     let began = clock.now();
-    let until = Until {
+    let until = CellLimits {
         cancel: stop.given_up.clone(),
-        ..Until::default()
+        ..CellLimits::default()
     };
     let telling = Arc::clone(&live);
     let output = LiveOutput::new(move |_, text| telling.write(text.as_bytes()));
@@ -588,7 +590,7 @@ async fn python_cell(
     let body = cell_finished(&ended, is_new, took, &secrets);
     let exception = ended.as_ref().ok().and_then(|end| end.exception.as_ref());
     let traceback = exception.map(|raised| secrets.text(plain(raised.traceback.trim_end())));
-    Finished::Python(Box::new(body), traceback)
+    FinishedCellRun::Python(Box::new(body), traceback)
 }
 
 /// A command on its way into a shell.
@@ -610,7 +612,7 @@ impl ShellCell {
     }
 }
 
-async fn shell_cell(cell: ShellCell, entry: Arc<Entry>, stop: Stop) -> Finished {
+async fn shell_cell(cell: ShellCell, entry: Arc<Entry>, stop: Stop) -> FinishedCellRun {
     let ended = tokio::select! {
         ended = command_in(&cell, entry, &stop) => ended,
         () = stop.given_up.cancelled() => {
@@ -626,7 +628,7 @@ async fn shell_cell(cell: ShellCell, entry: Arc<Entry>, stop: Stop) -> Finished 
         (end, is_restarted)
     });
     let shown = secrets.text(cell.shown);
-    Finished::Shell(ended, shown)
+    FinishedCellRun::Shell(ended, shown)
 }
 
 async fn command_in(

@@ -14,16 +14,16 @@ const BYTES_MAX: usize = 32 << 20;
 
 /// The checkpoints of a service.
 #[derive(Default)]
-pub(super) struct Checkpoints(Mutex<Held>);
+pub(super) struct Checkpoints(Mutex<CheckpointCache>);
 
 #[derive(Default)]
-struct Held {
+struct CheckpointCache {
     /// The one that was used last is the last one.
-    sessions: VecDeque<OfSession>,
+    sessions: VecDeque<SessionCheckpoints>,
     bytes: usize,
 }
 
-struct OfSession {
+struct SessionCheckpoints {
     session: SessionId,
     /// In the order of their turns.
     all: VecDeque<Arc<Checkpoint>>,
@@ -32,7 +32,7 @@ struct OfSession {
 }
 
 impl Checkpoints {
-    fn held(&self) -> MutexGuard<'_, Held> {
+    fn held(&self) -> MutexGuard<'_, CheckpointCache> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -56,7 +56,7 @@ impl Checkpoints {
     /// Holds one, whose history has so many bytes.
     pub(super) fn hold(&self, session: &SessionId, checkpoint: Checkpoint, bytes: usize) {
         let mut held = self.held();
-        let mut found = held.take(session).unwrap_or_else(|| OfSession {
+        let mut found = held.take(session).unwrap_or_else(|| SessionCheckpoints {
             session: session.clone(),
             all: VecDeque::new(),
             bytes: 0,
@@ -90,15 +90,15 @@ impl Checkpoints {
     }
 }
 
-impl Held {
-    fn take(&mut self, session: &SessionId) -> Option<OfSession> {
+impl CheckpointCache {
+    fn take(&mut self, session: &SessionId) -> Option<SessionCheckpoints> {
         let at = self.sessions.iter().position(|it| it.session == *session)?;
         let found = self.sessions.remove(at)?;
         self.bytes -= found.bytes;
         Some(found)
     }
 
-    fn put(&mut self, of: OfSession) {
+    fn put(&mut self, of: SessionCheckpoints) {
         self.bytes += of.bytes;
         self.sessions.push_back(of);
         while self.sessions.len() > SESSIONS_MAX || self.bytes > BYTES_MAX {

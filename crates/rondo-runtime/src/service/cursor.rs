@@ -15,15 +15,15 @@ use std::str::FromStr;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Cursor {
-    pub(super) place: Place,
+    pub(super) place: CursorPosition,
     /// The same place among the updates that a service holds in memory.
-    pub(super) live: Option<LivePlace>,
+    pub(super) live: Option<LivePosition>,
 }
 
 impl Cursor {
     /// Before everything that happened in a session.
     pub const START: Self = Self {
-        place: Place {
+        place: CursorPosition {
             turn: 0,
             run: 0,
             update: 0,
@@ -36,7 +36,7 @@ impl Cursor {
 
 /// A place by what is recorded. Later places are greater.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(super) struct Place {
+pub(super) struct CursorPosition {
     /// The turn's number in its session, from 1; 0 is before the first.
     pub(super) turn: u32,
     /// The number of the process that runs a part of the turn, from 0.
@@ -49,7 +49,7 @@ pub(super) struct Place {
     pub(super) began: TimeMs,
 }
 
-impl Place {
+impl CursorPosition {
     /// The beginning of a run.
     pub(super) fn beginning(turn: u32, run: u32, began: TimeMs) -> Self {
         Self {
@@ -74,7 +74,7 @@ impl Place {
 
 /// A place among the updates that a service holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct LivePlace {
+pub(super) struct LivePosition {
     /// The service: another one, or the same after a restart, has other numbers.
     pub(super) service: u64,
     /// The number of the update.
@@ -84,18 +84,18 @@ pub(super) struct LivePlace {
 /// Follows the events of a run, and tells the place after each.
 #[derive(Debug, Clone)]
 pub(super) struct Progress {
-    pub(super) place: Place,
+    pub(super) place: CursorPosition,
     /// The kind of the delta that the next one may join.
     delta: Option<Discriminant<EventBody>>,
 }
 
 impl Progress {
-    pub(super) fn new(place: Place) -> Self {
+    pub(super) fn new(place: CursorPosition) -> Self {
         Self { place, delta: None }
     }
 
     /// Passes an update that is not an event of the turn.
-    pub(super) fn pass(&mut self) -> Place {
+    pub(super) fn pass(&mut self) -> CursorPosition {
         self.place.update += 1;
         self.place.offset = 0;
         self.delta = None;
@@ -103,7 +103,7 @@ impl Progress {
     }
 
     /// Passes an event.
-    pub(super) fn pass_event(&mut self, body: &EventBody) -> Place {
+    pub(super) fn pass_event(&mut self, body: &EventBody) -> CursorPosition {
         if is_left_out(body) {
             return self.place;
         }
@@ -122,7 +122,7 @@ impl Progress {
 
 impl fmt::Display for Cursor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Place {
+        let CursorPosition {
             turn,
             run,
             update,
@@ -152,13 +152,13 @@ impl FromStr for Cursor {
         let (place, live) = match numbers[..] {
             [turn, run, update, offset, began] => ([turn, run, update, offset, began], None),
             [turn, run, update, offset, began, service, number] => {
-                let live = LivePlace { service, number };
+                let live = LivePosition { service, number };
                 ([turn, run, update, offset, began], Some(live))
             }
             _ => return Err(BadCursor),
         };
         let [turn, run, update, offset, began] = place;
-        let place = Place {
+        let place = CursorPosition {
             turn: small(turn)?,
             run: small(run)?,
             update: small(update)?,
@@ -189,7 +189,7 @@ mod tests {
 
     #[test]
     fn a_cursor_is_read_back_and_other_texts_are_refused() {
-        let place = Place {
+        let place = CursorPosition {
             turn: 3,
             run: 1,
             update: 17,
@@ -198,7 +198,7 @@ mod tests {
         };
         for live in [
             None,
-            Some(LivePlace {
+            Some(LivePosition {
                 service: u64::MAX,
                 number: 9,
             }),
@@ -240,7 +240,7 @@ mod tests {
             EventBody::RequestQueued,
             text("g"),
         ];
-        let mut progress = Progress::new(Place::beginning(1, 0, TimeMs(7)));
+        let mut progress = Progress::new(CursorPosition::beginning(1, 0, TimeMs(7)));
         let places = events.map(|body| {
             let place = progress.pass_event(&body);
             (place.update, place.offset)

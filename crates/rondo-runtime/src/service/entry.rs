@@ -4,7 +4,7 @@ use super::Shared;
 use super::actor::Actor;
 use super::attached::Attached;
 use super::cells::AskedCell;
-use super::cursor::{Cursor, Place};
+use super::cursor::{Cursor, CursorPosition};
 use super::follower::Follower;
 use super::opened::OpenedSession;
 use super::ring::Ring;
@@ -27,7 +27,7 @@ use tokio::sync::{Notify, watch};
 use tokio::task::AbortHandle;
 
 /// A message that was handed to the turn that runs, which may not have said it yet.
-pub(super) struct Steers {
+pub(super) struct SteeringMessage {
     pub(super) turn: TurnHandle,
     pub(super) mail: MailId,
 }
@@ -45,7 +45,7 @@ pub(super) struct Entry {
     pub(super) chosen: Mutex<Option<Box<Layer>>>,
     /// Messages that began a turn and are in the mailbox still, and those that steer one. Held while one is edited or
     /// taken back.
-    pub(super) begun: tokio::sync::Mutex<HashMap<String, Option<Steers>>>,
+    pub(super) begun: tokio::sync::Mutex<HashMap<String, Option<SteeringMessage>>>,
     /// Session that the host has opened, until an actor takes it.
     opened: Mutex<Option<Box<OpenedSession>>>,
     /// Set if the host has opened the session: it is worked on until nothing is left to do, and not taken again.
@@ -66,9 +66,9 @@ pub(super) struct Entry {
 }
 
 /// Lets the watcher check whether a process works on the session, until this is dropped.
-pub(super) struct AwaitsRest<'a>(&'a Entry);
+pub(super) struct FollowGuard<'a>(&'a Entry);
 
-impl<'a> AwaitsRest<'a> {
+impl<'a> FollowGuard<'a> {
     pub(super) fn begin(entry: &'a Entry) -> Self {
         entry.awaiting_rest.fetch_add(1, Ordering::Relaxed);
         entry.service.look_again.notify_one();
@@ -76,7 +76,7 @@ impl<'a> AwaitsRest<'a> {
     }
 }
 
-impl Drop for AwaitsRest<'_> {
+impl Drop for FollowGuard<'_> {
     fn drop(&mut self) {
         self.0.awaiting_rest.fetch_sub(1, Ordering::Relaxed);
     }
@@ -292,7 +292,7 @@ impl Entry {
     }
 
     /// Tells those who listen.
-    pub(super) fn tell(&self, place: Place, body: UpdateBody) {
+    pub(super) fn tell(&self, place: CursorPosition, body: UpdateBody) {
         self.ring().push(place, body);
         self.service.make_room();
         self.changed();
@@ -322,7 +322,7 @@ impl Entry {
 
     /// Tells those who listen what the process that runs the turn says of it before it is recorded. Returns `false` if it does not
     /// follow on what they have received.
-    pub(super) fn tell_live(&self, place: Place, body: UpdateBody) -> bool {
+    pub(super) fn tell_live(&self, place: CursorPosition, body: UpdateBody) -> bool {
         if !self.ring().follow_live(place, body) {
             return false;
         }

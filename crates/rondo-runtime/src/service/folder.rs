@@ -2,7 +2,7 @@
 
 use super::actor::Actor;
 use super::host::AskedTurn;
-use super::running::Running;
+use super::running::MachineRun;
 use super::taking::read_again;
 use super::update::UpdateBody;
 use crate::cells::words;
@@ -111,7 +111,7 @@ impl Actor {
                 _ = timeout(park_after, entry.unattended()) => None,
             }
         };
-        self.running = Some(Running::asking(run, key, answered));
+        self.running = Some(MachineRun::asking(run, key, answered));
     }
 
     /// Continues with the message: with other settings if the question was answered.

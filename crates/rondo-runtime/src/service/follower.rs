@@ -1,7 +1,7 @@
 //! Reader of the records that other processes write in a session, one for all of its listeners that have read the
 //! earlier ones.
 
-use super::cursor::Place;
+use super::cursor::CursorPosition;
 use super::entry::Entry;
 use super::records::{RecordReader, TurnEnding};
 use super::ring::Ring;
@@ -42,7 +42,7 @@ impl Follower {
     pub(super) fn take_over(
         &self,
         ring: &mut Ring,
-        place: Place,
+        place: CursorPosition,
         reader: &mut Option<RecordReader>,
     ) -> bool {
         let (Some(head), Ok(mut follower)) = (

@@ -1,7 +1,7 @@
 //! Operations on a session.
 
 use super::cursor::Cursor;
-use super::entry::{Attendance, AwaitsRest, Entry};
+use super::entry::{Attendance, Entry, FollowGuard};
 use super::off_thread;
 use super::records::RecordReader;
 use super::subscription::Subscription;
@@ -319,7 +319,7 @@ impl SessionHandle {
     /// # Cancel safety
     /// Cancel safe.
     pub async fn at_rest_everywhere(&self) -> Result<()> {
-        let _awaits = AwaitsRest::begin(&self.entry);
+        let _awaits = FollowGuard::begin(&self.entry);
         let mut changes = self.entry.changes();
         loop {
             changes.borrow_and_update();

@@ -12,14 +12,14 @@ use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 
 /// Cell that the host is about to run.
-enum Beginning {
+enum HostCellStart {
     /// New code.
     Code(String, Box<Secrets>),
     /// Cells of the session that ran before, named by the records of their beginnings.
     Again(Vec<Seq>),
 }
 
-impl Beginning {
+impl HostCellStart {
     fn shown(&self) -> String {
         match self {
             Self::Code(code, secrets) => secrets.text(code.clone()),
@@ -33,7 +33,7 @@ impl Beginning {
 
 /// A cell of the host that waits until its beginning is recorded.
 pub(super) struct AskedHostCell {
-    beginning: Beginning,
+    beginning: HostCellStart,
     begun: oneshot::Sender<Result<(Seq, Stop)>>,
     end: oneshot::Receiver<RecordBody>,
     recorded: oneshot::Sender<Result<Seq>>,
@@ -63,8 +63,8 @@ impl AskedHostCell {
         session: &mut Session,
     ) -> std::result::Result<BegunHostCell, (SetupError, Self)> {
         let recorded = match &self.beginning {
-            Beginning::Code(code, secrets) => session.cell_starts(code, secrets).await,
-            Beginning::Again(cells) => {
+            HostCellStart::Code(code, secrets) => session.cell_starts(code, secrets).await,
+            HostCellStart::Again(cells) => {
                 let cells = cells.clone();
                 session.record(RecordBody::CellsRepeating { cells }).await
             }
@@ -138,7 +138,7 @@ impl SessionHandle {
     /// Not cancel safe: the beginning may or may not be recorded.
     pub async fn begin_cell(&self, code: &str, secrets: &Secrets) -> Result<HostCell> {
         let secrets = Box::new(secrets.clone());
-        self.begin_host_cell(Beginning::Code(code.to_owned(), secrets))
+        self.begin_host_cell(HostCellStart::Code(code.to_owned(), secrets))
             .await
     }
 
@@ -150,10 +150,10 @@ impl SessionHandle {
     /// # Cancel safety
     /// As [`begin_cell`](Self::begin_cell).
     pub(super) async fn begin_repeating(&self, cells: Vec<Seq>) -> Result<HostCell> {
-        self.begin_host_cell(Beginning::Again(cells)).await
+        self.begin_host_cell(HostCellStart::Again(cells)).await
     }
 
-    async fn begin_host_cell(&self, beginning: Beginning) -> Result<HostCell> {
+    async fn begin_host_cell(&self, beginning: HostCellStart) -> Result<HostCell> {
         self.refuse_if_read_only()?;
         let (begun, started) = oneshot::channel();
         let (end, ended) = oneshot::channel();

@@ -2,12 +2,12 @@
 
 use super::handle::SessionHandle;
 use super::python_terminal::PythonTerminal;
-use crate::cells::{KeptShell, Presence};
+use crate::cells::{InterpreterRecords, KeptShell};
 use crate::python;
 use crate::settings::Settings;
 use crate::terminal::TerminalContext;
 use rondo_core::ports::Seq;
-use rondo_python::{LiveOutput, Session as PythonSession, SessionError, Until};
+use rondo_python::{CellLimits, LiveOutput, Session as PythonSession, SessionError};
 use rondo_types::SessionId;
 use std::collections::HashMap;
 use std::fmt;
@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// A live Python session that a host lends to sessions, one at a time.
 pub struct LentPython {
     python: Arc<PythonSession>,
-    presence: Mutex<Presence>,
+    presence: Mutex<InterpreterRecords>,
     terminal: Option<Arc<PythonTerminal>>,
 }
 
@@ -63,7 +63,7 @@ impl LentPython {
 
     /// Sets the records whose code ran in it until now.
     #[must_use]
-    pub fn with_presence(self, presence: Presence) -> Self {
+    pub fn with_presence(self, presence: InterpreterRecords) -> Self {
         Self {
             presence: Mutex::new(presence),
             ..self
@@ -72,7 +72,7 @@ impl LentPython {
 
     /// Takes the records whose code ran in it, for a host that keeps them by itself from now on.
     #[must_use]
-    pub fn take_presence(&self) -> Presence {
+    pub fn take_presence(&self) -> InterpreterRecords {
         std::mem::take(&mut *self.presence())
     }
 
@@ -81,7 +81,7 @@ impl LentPython {
         &self,
         code: &str,
         output: LiveOutput,
-        until: Until,
+        until: CellLimits,
     ) -> std::result::Result<rondo_python::CellEnd, SessionError> {
         let Some(terminal) = &self.terminal else {
             return self.python.run_cell(code, output, until).await;
@@ -110,17 +110,17 @@ impl LentPython {
     }
 
     /// Returns the records whose code ran in it, for a host that notes its own cells.
-    pub fn presence(&self) -> MutexGuard<'_, Presence> {
+    pub fn presence(&self) -> MutexGuard<'_, InterpreterRecords> {
         self.presence.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Resources lent to each session.
 #[derive(Default)]
-pub(super) struct Loans(Mutex<HashMap<SessionId, Lent>>);
+pub(super) struct Loans(Mutex<HashMap<SessionId, LentParts>>);
 
 #[derive(Default)]
-struct Lent {
+struct LentParts {
     python: Option<Arc<LentPython>>,
     shell: Option<Arc<KeptShell>>,
     terminal: Option<TerminalContext>,
@@ -131,7 +131,7 @@ impl Loans {
     fn change<T>(
         &self,
         session: &SessionId,
-        change: impl FnOnce(&mut HashMap<SessionId, Lent>) -> T,
+        change: impl FnOnce(&mut HashMap<SessionId, LentParts>) -> T,
     ) -> T {
         let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         all.entry(session.clone()).or_default();
@@ -181,7 +181,7 @@ impl SessionHandle {
 
     /// Takes back the live Python session.
     pub fn take_python(&self) -> Option<Arc<LentPython>> {
-        let take = |all: &mut HashMap<SessionId, Lent>| all.get_mut(self.id())?.python.take();
+        let take = |all: &mut HashMap<SessionId, LentParts>| all.get_mut(self.id())?.python.take();
         self.loans().change(self.id(), take)
     }
 
@@ -198,7 +198,7 @@ impl SessionHandle {
 
     /// Takes back the shell.
     pub fn take_shell(&self) -> Option<Arc<KeptShell>> {
-        let take = |all: &mut HashMap<SessionId, Lent>| all.get_mut(self.id())?.shell.take();
+        let take = |all: &mut HashMap<SessionId, LentParts>| all.get_mut(self.id())?.shell.take();
         self.loans().change(self.id(), take)
     }
 

@@ -4,7 +4,7 @@
 
 use super::Shared;
 use super::actor::Actor;
-use super::cursor::{Cursor, Place};
+use super::cursor::{Cursor, CursorPosition};
 use super::entry::Entry;
 use super::handle::SessionHandle;
 use super::update::UpdateBody;
@@ -217,7 +217,7 @@ impl LiveEvents {
         })
     }
 
-    async fn next(&mut self) -> io::Result<Option<(Place, UpdateBody)>> {
+    async fn next(&mut self) -> io::Result<Option<(CursorPosition, UpdateBody)>> {
         self.line.clear();
         let mut bounded = (&mut self.stream).take(EVENT_BYTES_MAX);
         bounded.read_until(b'\n', &mut self.line).await?;

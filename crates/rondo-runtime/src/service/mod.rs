@@ -77,10 +77,10 @@ pub use python_terminal::{PYTHON_KEYS_MAX, PythonTerminal};
 pub use records::TurnEnding;
 pub use restoring::SortedCells;
 pub use ring::{RING_BYTES_MAX, RINGS_BYTES_MAX};
-pub use rondo_tools::{EDIT_FILE, FileBefore, Replaced, WRITE_FILE};
+pub use rondo_tools::{EDIT_FILE, FileBefore, ReplacedFile, WRITE_FILE};
 pub use subscription::Subscription;
 pub use update::{Update, UpdateBody};
-pub(crate) use watcher::{LOOK_EVERY, News};
+pub(crate) use watcher::{ChangeNotice, LOOK_EVERY};
 
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::ids;
@@ -93,7 +93,7 @@ use crate::usage::{self, UsageBy, UsageSum};
 use checkpoints::Checkpoints;
 use entry::Entry;
 use lent::Loans;
-use ring::Held;
+use ring::RingTotals;
 use rondo_core::clock::Clock;
 use rondo_core::ports::{HostStore, Outbox};
 use rondo_core::session_store::{SessionInfo, StoreError};
@@ -125,7 +125,7 @@ struct Shared {
     memory: Mutex<Option<InMemory>>,
     /// Tells its cursors from those of other services.
     number: u64,
-    held: Arc<Held>,
+    held: Arc<RingTotals>,
     /// Those that someone has a handle of, listens to, or that are worked on.
     entries: Mutex<HashMap<SessionId, Weak<Entry>>>,
     /// Set if sessions are only read here: no session is taken, and nothing is submitted.

@@ -3,7 +3,7 @@
 
 use super::SessionService;
 use super::actor::Actor;
-use super::cursor::Place;
+use super::cursor::CursorPosition;
 use super::entry::Entry;
 use super::handle::SessionHandle;
 use super::host::SessionHost;
@@ -65,7 +65,7 @@ impl SessionService {
         let id = conversation.session.clone();
         let cut_off = conversation.cut_off.as_ref();
         let runs = cut_off.map_or(0, |it| runs_of(&it.records));
-        let next = Place::beginning(conversation.turns.saturating_add(1), runs, TimeMs(0));
+        let next = CursorPosition::beginning(conversation.turns.saturating_add(1), runs, TimeMs(0));
         let at = conversation.journal.at();
         let options = SessionOptions::in_directory(session.settings.directory.clone());
         let runtime = session.runtime().clone();

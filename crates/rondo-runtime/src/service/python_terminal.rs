@@ -40,7 +40,7 @@ impl PythonTerminal {
     }
 
     /// Returns it as a cell has it, until the second is dropped.
-    pub(super) fn of_cell(self: &Arc<Self>) -> (CellTerminal, Taken) {
+    pub(super) fn of_cell(self: &Arc<Self>) -> (CellTerminal, TerminalLoan) {
         let (typed, keys) = mpsc::channel(PYTHON_KEYS_MAX);
         *self.keys() = Some(typed);
         let terminal = CellTerminal {
@@ -48,7 +48,7 @@ impl PythonTerminal {
             size: self.size.subscribe(),
             interrupted: Arc::default(),
         };
-        (terminal, Taken(Arc::clone(self)))
+        (terminal, TerminalLoan(Arc::clone(self)))
     }
 
     fn keys(&self) -> MutexGuard<'_, Option<mpsc::Sender<Vec<u8>>>> {
@@ -57,9 +57,9 @@ impl PythonTerminal {
 }
 
 /// A terminal that a cell has. Nothing is typed for it once this is dropped.
-pub(super) struct Taken(Arc<PythonTerminal>);
+pub(super) struct TerminalLoan(Arc<PythonTerminal>);
 
-impl Drop for Taken {
+impl Drop for TerminalLoan {
     fn drop(&mut self) {
         *self.0.keys() = None;
     }

@@ -1,6 +1,6 @@
 //! The updates of a session by its records.
 
-use super::cursor::{Place, Progress};
+use super::cursor::{CursorPosition, Progress};
 use super::update::UpdateBody;
 use crate::error::Result;
 use crate::sessions;
@@ -42,7 +42,7 @@ pub(super) struct RecordReader {
     /// The number of that turn.
     number: u32,
     /// A record of the turn after it.
-    ahead: Option<First>,
+    ahead: Option<FirstRecord>,
     /// The next record to read.
     next: Seq,
     /// Hash of the record from which it reads, until it was compared.
@@ -73,7 +73,7 @@ struct OpenTurn {
 }
 
 /// The first record of a turn.
-struct First {
+struct FirstRecord {
     record: Record,
     seq: Seq,
     hash: ChainHash,
@@ -103,14 +103,14 @@ pub struct TurnEnding {
 /// The new updates of one process that worked on a turn.
 pub(super) struct ReadRun {
     /// The place before the first of them.
-    pub(super) beginning: Place,
+    pub(super) beginning: CursorPosition,
     /// The updates, each with the place after it.
-    pub(super) updates: Vec<(Place, UpdateBody)>,
+    pub(super) updates: Vec<(CursorPosition, UpdateBody)>,
 }
 
 impl ReadRun {
     /// The place after everything that is recorded of it.
-    pub(super) fn end(&self) -> Place {
+    pub(super) fn end(&self) -> CursorPosition {
         self.updates.last().map_or(self.beginning, |it| it.0)
     }
 }
@@ -241,7 +241,7 @@ impl RecordReader {
         }))
     }
 
-    fn begin(&mut self, first: First) {
+    fn begin(&mut self, first: FirstRecord) {
         self.said_before = self.said_bytes;
         if let Some(followed) = self.turn.take().and_then(|it| it.followed) {
             self.before = followed.end();
@@ -293,11 +293,11 @@ impl RecordReader {
                 }
                 match &mut self.turn {
                     Some(turn) if turn.id != record.turn => {
-                        self.ahead = Some(First { record, seq, hash });
+                        self.ahead = Some(FirstRecord { record, seq, hash });
                         return Ok(());
                     }
                     Some(turn) => turn.new.push(record),
-                    None => self.begin(First { record, seq, hash }),
+                    None => self.begin(FirstRecord { record, seq, hash }),
                 }
             }
         }
@@ -337,7 +337,7 @@ impl OpenTurn {
             let count = self.runs.len();
             let index = u32::try_from(run).unwrap_or(u32::MAX);
             if run >= count {
-                let beginning = Place::beginning(number, index, began);
+                let beginning = CursorPosition::beginning(number, index, began);
                 self.runs.push(Progress::new(beginning));
                 all.push(ReadRun {
                     beginning,
@@ -364,7 +364,7 @@ impl OpenTurn {
 }
 
 /// Returns an event as an update, and the place after it.
-fn placed(progress: &mut Progress, event: TurnEvent) -> (Place, UpdateBody) {
+fn placed(progress: &mut Progress, event: TurnEvent) -> (CursorPosition, UpdateBody) {
     let place = progress.pass_event(&event.body);
     let event = Box::new(event);
     (place, UpdateBody::Turn { event })

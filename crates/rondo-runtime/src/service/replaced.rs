@@ -4,7 +4,7 @@ use super::handle::SessionHandle;
 use super::{off_thread, taking};
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::tools;
-use rondo_tools::Replaced;
+use rondo_tools::ReplacedFile;
 use serde_json::Value;
 
 impl SessionHandle {
@@ -16,7 +16,7 @@ impl SessionHandle {
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub async fn replaced(&self, tool: &str, arguments: &Value) -> Result<Replaced> {
+    pub async fn replaced(&self, tool: &str, arguments: &Value) -> Result<ReplacedFile> {
         let (entry, arguments) = (self.entry.clone(), arguments.clone());
         let tool = tool.to_owned();
         off_thread(move || {

@@ -1,6 +1,6 @@
 //! The latest updates of a session, held in memory for those who listen.
 
-use super::cursor::{LivePlace, Place};
+use super::cursor::{CursorPosition, LivePosition};
 use super::update::UpdateBody;
 use rondo_core::events::COALESCE_AFTER;
 use rondo_core::ports::Seq;
@@ -21,13 +21,13 @@ const JOINED_BYTES_MAX: usize = 64 << 10;
 
 /// How much the rings of a service hold together.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct RingTotals {
     bytes: AtomicUsize,
     /// Counts the updates of all rings.
     pushes: AtomicU64,
 }
 
-impl Held {
+impl RingTotals {
     /// Returns how many bytes have to go, so that all rings together are within their bound for a while.
     pub(super) fn too_much(&self) -> usize {
         let all = self.bytes.load(Ordering::Relaxed);
@@ -45,9 +45,9 @@ pub(super) struct Ring {
     /// The number of the first one that is held; numbers are never used twice.
     first: u64,
     /// The place before the first one that is held.
-    start: Place,
+    start: CursorPosition,
     bytes: usize,
-    held: Arc<Held>,
+    held: Arc<RingTotals>,
     /// Bytes of live output that is in no record, among all updates so far.
     live_bytes: u64,
     /// The records that there were when the session was released here; none while it is worked on.
@@ -55,7 +55,7 @@ pub(super) struct Ring {
     /// Set if a held update is in the records: others are at the place of the one before them.
     has_recorded: bool,
     /// The place after the last update that was read from the records of other processes, while those are followed.
-    recorded: Option<Place>,
+    recorded: Option<CursorPosition>,
     /// How often everything was let go of.
     forgotten: u64,
     /// The number of its latest update among those of all rings.
@@ -67,7 +67,7 @@ pub(super) struct Ring {
 #[derive(Debug)]
 struct HeldUpdate {
     /// The place after it.
-    place: Place,
+    place: CursorPosition,
     /// None if it was too large: then it is only known that it was there.
     body: Option<Arc<UpdateBody>>,
     bytes: usize,
@@ -83,13 +83,13 @@ struct HeldUpdate {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct RingStart {
     /// The place before the first update that is held.
-    pub(super) place: Place,
+    pub(super) place: CursorPosition,
     forgotten: u64,
 }
 
 /// Position of a listener in a ring.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Stand {
+pub(super) struct RingPosition {
     /// The number of the update that comes next.
     pub(super) next: u64,
     /// Bytes of live output that came before it.
@@ -97,9 +97,9 @@ pub(super) struct Stand {
 }
 
 /// Next item of a ring.
-pub(super) enum Next {
+pub(super) enum NextUpdate {
     /// An update, and the place before and after it.
-    Update(Place, Place, Arc<UpdateBody>),
+    Update(CursorPosition, CursorPosition, Arc<UpdateBody>),
     /// One that was too large to be held.
     TooLarge(TooLarge),
     /// Nothing yet.
@@ -114,7 +114,7 @@ pub(super) struct TooLarge {
     /// Number of the update.
     pub(super) number: u64,
     /// The place after it.
-    pub(super) place: Place,
+    pub(super) place: CursorPosition,
     /// Bytes of its text.
     pub(super) bytes: u64,
     /// Set for live output, which no record holds.
@@ -122,11 +122,11 @@ pub(super) struct TooLarge {
 }
 
 impl Ring {
-    pub(super) fn new(held: Arc<Held>) -> Self {
+    pub(super) fn new(held: Arc<RingTotals>) -> Self {
         Self {
             updates: VecDeque::new(),
             first: 0,
-            start: Place::default(),
+            start: CursorPosition::default(),
             bytes: 0,
             held,
             live_bytes: 0,
@@ -149,7 +149,7 @@ impl Ring {
     }
 
     /// Marks the start of a run of which nothing was sent yet.
-    pub(super) fn begin(&mut self, run: Place) {
+    pub(super) fn begin(&mut self, run: CursorPosition) {
         if !self.has_recorded {
             self.start = run;
         }
@@ -171,7 +171,7 @@ impl Ring {
     }
 
     /// Begins after what is recorded up to a record and a place, unless something is held or the session is worked on here.
-    pub(super) fn begin_after(&mut self, place: Place, at: Seq) -> bool {
+    pub(super) fn begin_after(&mut self, place: CursorPosition, at: Seq) -> bool {
         if self.is_taken() || !self.is_empty() {
             return false;
         }
@@ -183,7 +183,12 @@ impl Ring {
 
     /// Holds what other processes recorded from one record to another, if the sent updates end at the first of them,
     /// and if nothing that was sent before it was recorded is lost.
-    pub(super) fn follow(&mut self, from: Seq, to: Seq, updates: Vec<(Place, UpdateBody)>) -> bool {
+    pub(super) fn follow(
+        &mut self,
+        from: Seq,
+        to: Seq,
+        updates: Vec<(CursorPosition, UpdateBody)>,
+    ) -> bool {
         if !self.is_released_at(from) {
             return false;
         }
@@ -218,7 +223,7 @@ impl Ring {
 
     /// Holds an update of a turn that another process runs, before its record was read. One that was read in the records
     /// meanwhile is held already. Returns `false` if it does not follow on what is held.
-    pub(super) fn follow_live(&mut self, place: Place, body: UpdateBody) -> bool {
+    pub(super) fn follow_live(&mut self, place: CursorPosition, body: UpdateBody) -> bool {
         let end = self.end();
         if self.recorded.is_none() || (place < end && !place.is_same_run(end)) {
             return false;
@@ -231,7 +236,7 @@ impl Ring {
 
     /// Holds one more, and lets go of the oldest if there is too much. One that is too large by itself is not held:
     /// who comes to it reads the records, or misses it.
-    pub(super) fn push(&mut self, place: Place, body: UpdateBody) {
+    pub(super) fn push(&mut self, place: CursorPosition, body: UpdateBody) {
         if !self.join(place, &body) {
             self.append(place, body);
         }
@@ -241,7 +246,7 @@ impl Ring {
         }
     }
 
-    fn append(&mut self, place: Place, body: UpdateBody) {
+    fn append(&mut self, place: CursorPosition, body: UpdateBody) {
         let text_bytes = body.text_bytes();
         let own_live_bytes = body.live_bytes();
         let is_held = text_bytes + UPDATE_BYTES <= RING_BYTES_MAX;
@@ -262,7 +267,7 @@ impl Ring {
 
     /// Joins an update to the last one, if no listener came to that: past [`COALESCE_AFTER`] of those a delta, and always
     /// a report of progress. Returns whether it did.
-    fn join(&mut self, place: Place, more: &UpdateBody) -> bool {
+    fn join(&mut self, place: CursorPosition, more: &UpdateBody) -> bool {
         let unread = (self.first + self.updates.len() as u64).saturating_sub(self.read);
         let is_slow = unread >= COALESCE_AFTER as u64;
         let Some(last) = self.updates.back_mut() else {
@@ -356,12 +361,12 @@ impl Ring {
     }
 
     /// The place after the last update that was sent.
-    pub(super) fn end(&self) -> Place {
+    pub(super) fn end(&self) -> CursorPosition {
         self.updates.back().map_or(self.start, |it| it.place)
     }
 
     /// Returns whether a place is one of those that are held.
-    pub(super) fn covers(&self, place: Place) -> bool {
+    pub(super) fn covers(&self, place: CursorPosition) -> bool {
         let mut places = self.updates.iter().map(|it| it.place);
         !self.is_empty()
             && self.start <= place
@@ -370,7 +375,7 @@ impl Ring {
     }
 
     /// Stands before the first update that is later than a place, or that came since and is in no record.
-    pub(super) fn stand_after(&mut self, place: Place, since: u64) -> Stand {
+    pub(super) fn stand_after(&mut self, place: CursorPosition, since: u64) -> RingPosition {
         let since = usize::try_from(since.saturating_sub(self.first)).unwrap_or(usize::MAX);
         let mut before = self.updates.partition_point(|it| it.place <= place);
         while let Some(last) = before.checked_sub(1).filter(|last| *last >= since) {
@@ -392,15 +397,15 @@ impl Ring {
     }
 
     /// Stands where a cursor of this service does, if that is still held.
-    pub(super) fn stand_at(&mut self, live: LivePlace) -> Option<Stand> {
+    pub(super) fn stand_at(&mut self, live: LivePosition) -> Option<RingPosition> {
         let before = usize::try_from(live.number.checked_sub(self.first)?).ok()?;
         (before <= self.updates.len()).then(|| self.stand(before))
     }
 
-    fn stand(&mut self, before: usize) -> Stand {
+    fn stand(&mut self, before: usize) -> RingPosition {
         self.read = self.read.max(self.first + before as u64);
         let last = before.checked_sub(1).and_then(|at| self.updates.get(at));
-        Stand {
+        RingPosition {
             next: self.first + before as u64,
             live_bytes: last.map_or_else(|| self.first_live_bytes(), |it| it.live_bytes),
         }
@@ -419,9 +424,9 @@ impl Ring {
     }
 
     /// Returns what comes next, and steps behind it.
-    pub(super) fn next(&mut self, stand: &mut Stand) -> Next {
+    pub(super) fn next(&mut self, stand: &mut RingPosition) -> NextUpdate {
         let Some(at) = stand.next.checked_sub(self.first) else {
-            return Next::Gone;
+            return NextUpdate::Gone;
         };
         let at = usize::try_from(at).unwrap_or(usize::MAX);
         match self.updates.get(at) {
@@ -432,8 +437,8 @@ impl Ring {
                 self.read = self.read.max(stand.next);
                 stand.live_bytes = update.live_bytes;
                 match &update.body {
-                    Some(body) => Next::Update(before, update.place, Arc::clone(body)),
-                    None => Next::TooLarge(TooLarge {
+                    Some(body) => NextUpdate::Update(before, update.place, Arc::clone(body)),
+                    None => NextUpdate::TooLarge(TooLarge {
                         number: stand.next - 1,
                         place: update.place,
                         bytes: update.left_out,
@@ -441,8 +446,8 @@ impl Ring {
                     }),
                 }
             }
-            None if at > self.updates.len() => Next::Gone,
-            None => Next::Nothing,
+            None if at > self.updates.len() => NextUpdate::Gone,
+            None => NextUpdate::Nothing,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The turn that runs in a session: connecting its model, then its end. Its events go to those who listen meanwhile.
 
-use super::cursor::{Place, Progress};
+use super::cursor::{CursorPosition, Progress};
 use super::entry::Entry;
 use super::update::UpdateBody;
 use crate::error::Result;
@@ -14,7 +14,7 @@ use rondo_types::{Answer, EventBody, Message, TurnEvent, TurnId};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// A run of the session machine.
-pub(super) struct Running {
+pub(super) struct MachineRun {
     pub(super) run: Run,
     /// The key of the message that begins the turn, while its model is connected.
     pub(super) message: Option<String>,
@@ -97,7 +97,7 @@ impl EventSink for TurnUpdates {
             return;
         };
         let (turn, number) = run.number;
-        let began = || Progress::new(Place::beginning(turn, number, event.at));
+        let began = || Progress::new(CursorPosition::beginning(turn, number, event.at));
         let progress = run.progress.get_or_insert_with(began);
         if let Some(message) = run.asked.take() {
             let turn = event.turn.clone();
@@ -114,7 +114,7 @@ impl EventSink for TurnUpdates {
     }
 }
 
-impl Running {
+impl MachineRun {
     pub(super) fn connecting(
         run: Run,
         message: Option<String>,

@@ -1,9 +1,9 @@
 //! A listener of a session.
 
-use super::cursor::{Cursor, LivePlace, Place};
+use super::cursor::{Cursor, CursorPosition, LivePosition};
 use super::entry::Entry;
 use super::records::{ReadRun, ReadTurn, RecordReader, TurnEnding};
-use super::ring::{Next, RingStart, Stand, TooLarge};
+use super::ring::{NextUpdate, RingPosition, RingStart, TooLarge};
 use super::update::{Update, UpdateBody};
 use crate::error::{Result, SetupError, SetupErrorKind};
 use std::collections::VecDeque;
@@ -20,21 +20,21 @@ pub struct Subscription {
     entry: Arc<Entry>,
     changes: watch::Receiver<u64>,
     /// Its position in the records.
-    place: Place,
+    place: CursorPosition,
     /// Bytes of live output before its place.
     live_bytes: u64,
     /// Its position among the held updates; `None` while it reads the records.
-    stand: Option<Stand>,
+    stand: Option<RingPosition>,
     /// Number from which it receives updates that are in no record.
     since: u64,
     /// Updates that were read and not returned yet.
-    read: VecDeque<(Place, UpdateBody)>,
+    read: VecDeque<(CursorPosition, UpdateBody)>,
     /// Reads the records; none while it is told what the service holds.
     records: Option<RecordReader>,
     /// A turn that is being read, and where the ring began before: a caller that stops waiting for it comes back to it.
     reading: Option<Reading>,
     /// The last place of what was read.
-    read_to: Place,
+    read_to: CursorPosition,
     /// Set once all records were read, with the state of the ring that was seen before.
     has_read_all: Option<RingStart>,
     /// The number of an update that was too large to be held, and was looked for in the records.
@@ -70,7 +70,7 @@ impl Subscription {
             read: VecDeque::new(),
             records: None,
             reading: None,
-            read_to: Place::default(),
+            read_to: CursorPosition::default(),
             has_read_all: None,
             looked_for: None,
             was_at_end: false,
@@ -124,7 +124,7 @@ impl Subscription {
         let number = self.stand.map(|it| it.next);
         Cursor {
             place: self.place,
-            live: number.map(|number| LivePlace {
+            live: number.map(|number| LivePosition {
                 service: self.entry.service_number(),
                 number,
             }),
@@ -208,10 +208,10 @@ impl Subscription {
     }
 
     /// Returns the next of the updates that the service holds.
-    fn next_held(&mut self, mut stand: Stand) -> Step {
+    fn next_held(&mut self, mut stand: RingPosition) -> Step {
         let next = self.entry.ring().next(&mut stand);
         match next {
-            Next::Update(before, place, body) => {
+            NextUpdate::Update(before, place, body) => {
                 self.stand = Some(stand);
                 self.since = stand.next;
                 self.live_bytes = stand.live_bytes;
@@ -224,9 +224,9 @@ impl Subscription {
                 self.place = self.place.max(place);
                 rest.map_or(Step::Again, Step::Told)
             }
-            Next::TooLarge(update) => self.pass_too_large(update, stand),
-            Next::Nothing => Step::Wait,
-            Next::Gone => {
+            NextUpdate::TooLarge(update) => self.pass_too_large(update, stand),
+            NextUpdate::Nothing => Step::Wait,
+            NextUpdate::Gone => {
                 self.stand = None;
                 Step::Again
             }
@@ -235,7 +235,7 @@ impl Subscription {
 
     /// Passes an update that was too large to be held: the records have it, unless it is live output or they lack it
     /// still.
-    fn pass_too_large(&mut self, update: TooLarge, after: Stand) -> Step {
+    fn pass_too_large(&mut self, update: TooLarge, after: RingPosition) -> Step {
         if !update.is_live && self.looked_for != Some(update.number) {
             self.looked_for = Some(update.number);
             self.stand = None;
@@ -287,7 +287,7 @@ impl Subscription {
             SetupError::because(SetupErrorKind::Other, context, err)
         })?;
         let (reader, turn) = read?;
-        if self.is_of_latest && self.place == Place::default() {
+        if self.is_of_latest && self.place == CursorPosition::default() {
             self.passed = reader.passed();
         }
         self.records = Some(reader);
@@ -298,9 +298,9 @@ impl Subscription {
         let reader = match self.records.take() {
             Some(reader) => Some(reader),
             None => {
-                self.read_to = Place::default();
+                self.read_to = CursorPosition::default();
                 // Before it received anything, where it begins depends on the records.
-                let is_near_end = self.is_of_latest && self.place == Place::default();
+                let is_near_end = self.is_of_latest && self.place == CursorPosition::default();
                 (!is_near_end).then(|| self.new_reader())
             }
         };
@@ -346,7 +346,7 @@ impl Subscription {
     }
 
     /// Takes the new events of a run, and returns the place after it.
-    fn take_run(&mut self, run: ReadRun, place: Place, is_last: bool) -> Place {
+    fn take_run(&mut self, run: ReadRun, place: CursorPosition, is_last: bool) -> CursorPosition {
         let (begins, end) = (run.beginning, run.end());
         let earlier = std::mem::replace(&mut self.read_to, end);
         let is_mine = (begins.turn, begins.run) == (place.turn, place.run);
@@ -376,7 +376,7 @@ impl Subscription {
     }
 
     /// The place after the updates that were sent and those that follow.
-    fn last_place(&self) -> Place {
+    fn last_place(&self) -> CursorPosition {
         self.read.back().map_or(self.place, |it| it.0)
     }
 
@@ -388,7 +388,7 @@ impl Subscription {
         }
     }
 
-    fn reset_to(&mut self, place: Place) -> Place {
+    fn reset_to(&mut self, place: CursorPosition) -> CursorPosition {
         self.read.push_back((place, UpdateBody::Reset));
         place
     }
@@ -459,7 +459,7 @@ impl Subscription {
 
 /// Returns how many bytes of a delta between two places a listener was told that has come to `place`: by its record, or by
 /// an earlier subscription.
-fn returned_bytes(place: Place, before: Place, after: Place) -> u64 {
+fn returned_bytes(place: CursorPosition, before: CursorPosition, after: CursorPosition) -> u64 {
     let is_begun = place.is_same_run(after) && place.update == after.update;
     match is_begun && before.update == place.update {
         true => place.offset.saturating_sub(before.offset),

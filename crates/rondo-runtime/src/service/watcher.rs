@@ -52,7 +52,7 @@ struct Watcher {
 }
 
 /// How it is known that another process may have written.
-pub(crate) enum News {
+pub(crate) enum ChangeNotice {
     /// The system tells.
     Told(Changes),
     /// No notifications.
@@ -61,7 +61,7 @@ pub(crate) enum News {
     Never,
 }
 
-impl News {
+impl ChangeNotice {
     pub(crate) fn of(store: &Store) -> Self {
         if store.is_in_memory() {
             return Self::Never;
@@ -97,7 +97,7 @@ impl Watcher {
         // Most processes for one question end before. The first look sees what changed until then.
         sleep(LOOK_EVERY).await;
         let store = self.shared.upgrade().map(|it| it.store.clone());
-        let Some(mut changes) = store.map(|it| News::of(&it)) else {
+        let Some(mut changes) = store.map(|it| ChangeNotice::of(&it)) else {
             return;
         };
         while let Some(shared) = self.shared.upgrade() {

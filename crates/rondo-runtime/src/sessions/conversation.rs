@@ -1,6 +1,6 @@
 //! A session that this process owns, with its history and its interrupted turn, if any.
 
-use super::{Watched, directory_name};
+use super::{WatchedJournal, directory_name};
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::ids::new_session;
@@ -29,7 +29,7 @@ pub struct Conversation {
     /// Id of the session.
     pub session: SessionId,
     /// Journal of its turns.
-    pub journal: Arc<Watched>,
+    pub journal: Arc<WatchedJournal>,
     /// The messages of all turns, without those of an interrupted last turn.
     pub history: Transcript,
     /// When it began.
@@ -78,7 +78,7 @@ pub struct CutOff {
 impl Conversation {
     /// Begins a session that is not recorded, under an id or a new one.
     pub fn ephemeral(id: Option<SessionId>) -> Self {
-        let journal = Arc::new(Watched::new(Arc::new(MemoryJournal::default())));
+        let journal = Arc::new(WatchedJournal::new(Arc::new(MemoryJournal::default())));
         let id = id.unwrap_or_else(|| new_session(Clock::system().now()));
         Self::new(id, journal)
     }
@@ -102,7 +102,7 @@ impl Conversation {
             directory: directory_name(directory),
         };
         let owned = store.begin(new)?;
-        Ok(Self::new(session, Arc::new(Watched::new(owned))))
+        Ok(Self::new(session, Arc::new(WatchedJournal::new(owned))))
     }
 
     /// Takes ownership of an existing session.
@@ -112,7 +112,7 @@ impl Conversation {
     pub fn take(store: &Store, info: &SessionInfo) -> Result<Self> {
         let owned = store.take(&info.id)?;
         let history = store.history(&info.id)?;
-        let journal = Arc::new(Watched::new(owned));
+        let journal = Arc::new(WatchedJournal::new(owned));
         let mut taken = Self::new(info.id.clone(), journal);
         taken.history = history.before_open_turn();
         taken.todo = TodoList::new(history.todo().to_vec());
@@ -245,7 +245,7 @@ impl Conversation {
         self.answers.clear();
     }
 
-    fn new(session: SessionId, journal: Arc<Watched>) -> Self {
+    fn new(session: SessionId, journal: Arc<WatchedJournal>) -> Self {
         Self {
             session,
             journal,

@@ -4,7 +4,7 @@ use super::{ELSEWHERE, failed};
 use crate::error::{Result, SetupError, SetupErrorKind};
 use crate::settings::Settings;
 use crate::values::DurabilityLevel;
-use rondo_core::storage::{Salvaged, Store};
+use rondo_core::storage::{SalvagedStore, Store};
 pub use rondo_journal::sync_above;
 use rondo_journal::{Durability, JournalError, Options, Store as Journal};
 use std::path::Path;
@@ -38,7 +38,7 @@ pub fn open_to_remove(settings: &Settings) -> Result<Store> {
 ///
 /// # Errors
 /// When its directory or its file cannot be used, or nothing of it can be read.
-pub fn open_to_repair(settings: &Settings) -> Result<(Store, Option<Salvaged>)> {
+pub fn open_to_repair(settings: &Settings) -> Result<(Store, Option<SalvagedStore>)> {
     let dir = settings.paths.sessions();
     let is_malformed = match Journal::open(&dir, Options::default()) {
         Ok(journal) => journal.malformed().map_err(opening_failed)?.is_some(),

@@ -125,13 +125,13 @@ fn end_of_step(store: &Store, session: &SessionId, place: StepPlace) -> Result<E
 }
 
 /// Records about a step's end.
-struct Found {
+struct ForkPoint {
     turn: TurnId,
     last_step: u32,
     end: Option<End>,
 }
 
-impl Found {
+impl ForkPoint {
     fn new(turn: TurnId) -> Self {
         Self {
             turn,
@@ -165,13 +165,13 @@ impl Found {
 }
 
 /// Reads the records up to the wanted turn, one at a time.
-fn turn_at(store: &Store, session: &SessionId, place: StepPlace) -> Result<Found> {
-    let mut found: Option<Found> = None;
+fn turn_at(store: &Store, session: &SessionId, place: StepPlace) -> Result<ForkPoint> {
+    let mut found: Option<ForkPoint> = None;
     store.each::<SetupError>(session, Seq(1), |entry| {
         let is_meant = |number| place.turn.is_none_or(|meant| meant == number);
         let is_settled = found.is_some() && place.turn.is_some();
         if !is_settled && turn_number(&entry).is_some_and(is_meant) {
-            found = Some(Found::new(entry.turn.clone()));
+            found = Some(ForkPoint::new(entry.turn.clone()));
         }
         if let Some(found) = &mut found {
             found.take(&entry, place.step);

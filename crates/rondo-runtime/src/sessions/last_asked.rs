@@ -12,7 +12,7 @@ const TURN_STARTED: &str = "turn_started";
 
 /// The models that the latest turn of a session was started with.
 #[derive(Debug, PartialEq, Eq)]
-pub struct LastAsked {
+pub struct LatestModels {
     /// Their names as `provider/model`, in order; never empty.
     pub models: Vec<String>,
     /// Their addresses, in the same order, as far as recorded; empty for a model that ran in the process.
@@ -21,7 +21,7 @@ pub struct LastAsked {
     pub is_imported: bool,
 }
 
-impl LastAsked {
+impl LatestModels {
     /// Finds it by reading the session backwards; `None` if no turn has started, or an older version recorded
     /// no models.
     ///

@@ -14,8 +14,8 @@ pub use conversation::{Conversation, CutOff, note_lost_end};
 pub use directory::directory_name;
 pub use engine::{in_memory, open, open_to_read, open_to_remove, open_to_repair, sync_above};
 pub use fork::{Fork, StepPlace, before_latest_turn, fork, fork_at};
-pub use last_asked::LastAsked;
-pub use watched::Watched;
+pub use last_asked::LatestModels;
+pub use watched::WatchedJournal;
 
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};

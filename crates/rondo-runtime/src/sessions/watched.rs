@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// A journal that remembers whether it failed, for the exit code.
-pub struct Watched {
+pub struct WatchedJournal {
     inner: Arc<dyn Journal>,
     failed: AtomicBool,
 }
 
-impl Watched {
+impl WatchedJournal {
     pub fn new(inner: Arc<dyn Journal>) -> Self {
         Self {
             inner,
@@ -27,7 +27,7 @@ impl Watched {
 }
 
 #[async_trait]
-impl WrappedJournal for Watched {
+impl WrappedJournal for WatchedJournal {
     fn inner(&self) -> &dyn Journal {
         &*self.inner
     }

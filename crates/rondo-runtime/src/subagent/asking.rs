@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 /// Says of each question about a call, or of a running one, that a subagent asks it. What is answered is the child's own question, whose hash
 /// does not depend on these words.
-pub(super) struct OfSubagent {
+pub(super) struct SubagentApprover {
     pub(super) approver: Arc<dyn Approver>,
     /// The agent's name, or none.
     pub(super) agent: Option<String>,
 }
 
 #[async_trait]
-impl Approver for OfSubagent {
+impl Approver for SubagentApprover {
     async fn ask(&self, question: &Question) -> QuestionReply {
         if question.kind == QuestionKind::Budget {
             return self.approver.ask(question).await;

@@ -1,9 +1,9 @@
 //! Begins or resumes the session of a child, and runs its turn.
 
-use super::asking::OfSubagent;
+use super::asking::SubagentApprover;
 use super::end;
 use super::parent::{ChildTools, ParentTurn};
-use super::relay::{Relay, Seen};
+use super::relay::{ChildSummary, Relay};
 use super::task::Task;
 use crate::agents::Agent;
 use crate::error::{Result, SetupError, SetupErrorKind};
@@ -19,7 +19,7 @@ use rondo_core::replay::{Changes, Replayer};
 use rondo_core::session_store::{SessionInfo, StoreError};
 use rondo_core::storage::Store;
 use rondo_core::{OutsideText, TurnEnd};
-use rondo_types::{Allowance, Answer, Message, Outcome, QuestionId, SessionId, ToolOutcome};
+use rondo_types::{Answer, Message, Outcome, QuestionId, RemainingLimits, SessionId, ToolOutcome};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -35,7 +35,7 @@ pub(super) struct Child<'a> {
 }
 
 /// A child's turn, ready to run.
-struct Ready {
+struct ReadyTurn {
     session: Session,
     turn: Turn,
     /// Set if another process ran it before.
@@ -122,7 +122,12 @@ impl Child<'_> {
         }
     }
 
-    async fn ready(&self, task: &Task, tools: ChildTools, left: Allowance) -> Result<Ready> {
+    async fn ready(
+        &self,
+        task: &Task,
+        tools: ChildTools,
+        left: RemainingLimits,
+    ) -> Result<ReadyTurn> {
         let parent = self.parent;
         let stored = self.stored()?.map(|(store, info)| (store.clone(), info));
         let mut session = Session::new_as(
@@ -170,15 +175,15 @@ impl Child<'_> {
             )
         };
         let turn = session.turn(builder)?;
-        Ok(Ready {
+        Ok(ReadyTurn {
             session,
             turn,
             is_resumed: stored.is_some(),
         })
     }
 
-    fn approver(&self, task: &Task) -> Arc<OfSubagent> {
-        Arc::new(OfSubagent {
+    fn approver(&self, task: &Task) -> Arc<SubagentApprover> {
+        Arc::new(SubagentApprover {
             approver: Arc::clone(&self.parent.approver),
             agent: task.agent.clone(),
         })
@@ -234,16 +239,16 @@ impl Child<'_> {
 }
 
 /// Leaves the parent some of the time: to hear that the child's is over.
-fn kept_back(left: Allowance) -> Allowance {
+fn kept_back(left: RemainingLimits) -> RemainingLimits {
     let time = left.time.map(|time| {
         let margin = (time / MARGIN_SHARE).min(MARGIN_MAX);
         time.saturating_sub(margin)
     });
-    Allowance { time, ..left }
+    RemainingLimits { time, ..left }
 }
 
 /// Returns how the latest turn of a child ended, by its records; `None` if it has not.
-fn recorded(store: &Store, info: &SessionInfo) -> Result<Option<(Outcome, Seen)>> {
+fn recorded(store: &Store, info: &SessionInfo) -> Result<Option<(Outcome, ChildSummary)>> {
     let history: History = store.history(&info.id).map_err(sessions::failed)?;
     if history.open_turn().is_some() || history.turns() == 0 {
         return Ok(None);
@@ -263,7 +268,7 @@ fn recorded(store: &Store, info: &SessionInfo) -> Result<Option<(Outcome, Seen)>
     let records: Vec<_> = of_first.collect();
     let mut replayer = Replayer::new(info.id.clone(), Changes::default());
     let played = replayer.turn(&records).map_err(sessions::unreadable)?;
-    let mut seen = Seen::default();
+    let mut seen = ChildSummary::default();
     for event in played.streams.iter().flatten() {
         seen.take(&event.body);
     }

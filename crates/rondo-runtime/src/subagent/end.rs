@@ -1,9 +1,9 @@
 //! End of a child's turn, as its parent reads it.
 
-use super::relay::Seen;
+use super::relay::ChildSummary;
 use rondo_types::{
-    NanoUsd, Outcome, SessionId, StopReason, ToolError, ToolErrorCode, ToolOutcome, ToolOutput,
-    Used,
+    NanoUsd, Outcome, SessionId, Spend, StopReason, ToolError, ToolErrorCode, ToolOutcome,
+    ToolOutput,
 };
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ const FILES_SHOWN_MAX: usize = 50;
 
 /// Returns the outcome of the call that started a child whose turn is over. An answer is a success, also if a limit
 /// ended the work early, which the result says; what has no answer of a model is a failure.
-pub(super) fn outcome(child: &SessionId, outcome: &Outcome, seen: &Seen) -> ToolOutcome {
+pub(super) fn outcome(child: &SessionId, outcome: &Outcome, seen: &ChildSummary) -> ToolOutcome {
     let used = outcome.used();
     match outcome.answered
         && outcome.error.is_none()
@@ -29,7 +29,7 @@ pub(super) fn outcome(child: &SessionId, outcome: &Outcome, seen: &Seen) -> Tool
     }
 }
 
-fn succeeded(child: &SessionId, outcome: &Outcome, seen: &Seen, used: Used) -> Value {
+fn succeeded(child: &SessionId, outcome: &Outcome, seen: &ChildSummary, used: Spend) -> Value {
     let mut value = json!({
         "answer": outcome.text,
         "stop_reason": outcome.stop_reason.as_str(),
@@ -48,7 +48,7 @@ fn succeeded(child: &SessionId, outcome: &Outcome, seen: &Seen, used: Used) -> V
     value
 }
 
-fn failed(child: &SessionId, outcome: &Outcome, seen: &Seen, used: Used) -> ToolError {
+fn failed(child: &SessionId, outcome: &Outcome, seen: &ChildSummary, used: Spend) -> ToolError {
     let stop_reason = outcome.stop_reason;
     let why = match &outcome.error {
         Some(error) => format!("{stop_reason}: {}", error.message),
@@ -81,7 +81,7 @@ fn failed(child: &SessionId, outcome: &Outcome, seen: &Seen, used: Used) -> Tool
     }
 }
 
-fn files(seen: &Seen) -> Value {
+fn files(seen: &ChildSummary) -> Value {
     let shown = seen.files.iter().take(FILES_SHOWN_MAX).cloned();
     let mut shown: Vec<Value> = shown.map(Value::String).collect();
     let more = seen.files.len().saturating_sub(FILES_SHOWN_MAX);
@@ -91,7 +91,7 @@ fn files(seen: &Seen) -> Value {
     Value::Array(shown)
 }
 
-fn spent(used: Used) -> Value {
+fn spent(used: Spend) -> Value {
     json!({
         "steps": used.steps,
         "tool_calls": used.calls,
@@ -118,20 +118,20 @@ mod tests {
             output: 1,
             ..Usage::default()
         };
-        outcome.delegated = Some(Used {
+        outcome.delegated = Some(Spend {
             steps: 1,
-            ..Used::default()
+            ..Spend::default()
         });
         outcome
     }
 
-    fn end(it: &Outcome, seen: &Seen) -> ToolOutcome {
+    fn end(it: &Outcome, seen: &ChildSummary) -> ToolOutcome {
         outcome(&SessionId::new("s.r00100100"), it, seen)
     }
 
     #[test]
     fn an_answer_is_a_success_and_says_whether_it_is_whole() {
-        let seen = Seen {
+        let seen = ChildSummary {
             files: vec!["a".to_owned()],
             from_outside: true,
             denied: 1,
@@ -149,7 +149,7 @@ mod tests {
         );
         assert!(output.from_outside);
         assert_eq!(output.used.unwrap().steps, 3);
-        let whole = end(&ended(StopReason::Complete, true), &Seen::default());
+        let whole = end(&ended(StopReason::Complete, true), &ChildSummary::default());
         let ToolOutcome::Ok(output) = whole else {
             panic!()
         };
@@ -160,9 +160,9 @@ mod tests {
     fn what_has_no_answer_is_a_failure_and_keeps_what_there_is() {
         let mut failed = ended(StopReason::Error, false);
         failed.error = Some(ModelError::new(ErrorClass::Auth, "no such key"));
-        let seen = Seen {
+        let seen = ChildSummary {
             files: vec!["a".to_owned()],
-            ..Seen::default()
+            ..ChildSummary::default()
         };
         let ToolOutcome::Error(error) = end(&failed, &seen) else {
             panic!()
@@ -175,16 +175,19 @@ mod tests {
         // An error after an answer began is one all the same.
         failed.answered = true;
         assert!(!end(&failed, &seen).is_ok());
-        let cancelled = end(&ended(StopReason::Cancelled, true), &Seen::default());
+        let cancelled = end(
+            &ended(StopReason::Cancelled, true),
+            &ChildSummary::default(),
+        );
         assert_eq!(cancelled.code(), Some(ToolErrorCode::Cancelled));
     }
 
     #[test]
     fn the_model_reads_of_a_bounded_number_of_files() {
         for (count, shown) in [(49, 49), (50, 50), (51, 51), (60, 51)] {
-            let seen = Seen {
+            let seen = ChildSummary {
                 files: (0..count).map(|n| n.to_string()).collect(),
-                ..Seen::default()
+                ..ChildSummary::default()
             };
             assert_eq!(files(&seen).as_array().unwrap().len(), shown, "{count}");
         }

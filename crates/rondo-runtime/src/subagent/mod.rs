@@ -28,7 +28,7 @@ mod relay;
 mod task;
 mod tool;
 
-pub(crate) use parent::{Built, ParentTurn, Places, max_depth};
+pub(crate) use parent::{BuiltParts, ParentTurn, Places, max_depth};
 pub(crate) use tool::{NAME, SubagentTool};
 
 /// How deep subagents may start subagents if no setting says so: not at all.

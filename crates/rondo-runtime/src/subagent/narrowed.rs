@@ -6,12 +6,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 /// Offers only the tools of these names.
-pub(super) struct Narrowed {
+pub(super) struct NarrowedTools {
     pub(super) source: Arc<dyn ToolSource>,
     pub(super) names: Arc<BTreeSet<String>>,
 }
 
-impl ToolSource for Narrowed {
+impl ToolSource for NarrowedTools {
     fn tools(&self, scope: &ToolScope) -> Vec<Arc<dyn Tool>> {
         let mut tools = self.source.tools(scope);
         tools.retain(|it| self.names.contains(&it.spec().name));

@@ -1,6 +1,6 @@
 //! State that a child shares with the turn that starts it.
 
-use super::narrowed::Narrowed;
+use super::narrowed::NarrowedTools;
 use super::{AT_ONCE_MAX, NAME};
 use crate::agents::{Agent, Agents};
 use crate::extensions::Extensions;
@@ -48,12 +48,12 @@ pub(crate) struct ParentTurn {
     pub(crate) depth: u32,
     pub(crate) outside_text: Option<OutsideText>,
     /// Parts that are built after the tools, of which the tool that starts children is one.
-    pub(crate) built: OnceLock<Built>,
+    pub(crate) built: OnceLock<BuiltParts>,
     pub(crate) places: Places,
 }
 
 /// Parts of a turn that are built after its tools.
-pub(crate) struct Built {
+pub(crate) struct BuiltParts {
     pub(crate) gate: Arc<dyn Gate>,
     /// Its own tools.
     pub(crate) specs: Arc<Vec<ToolSpec>>,
@@ -63,7 +63,7 @@ pub(crate) struct Built {
     pub(crate) looking: LookingCalls,
 }
 
-impl Built {
+impl BuiltParts {
     /// Collects it from the turn's tools and its gate.
     pub(crate) fn of(toolset: &Toolset, gate: &Arc<dyn Gate>) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Default for Places {
 }
 
 /// A place of a child, until it is dropped.
-pub(super) struct Place {
+pub(super) struct ChildSlot {
     _any: Option<OwnedSemaphorePermit>,
     _writing: Option<OwnedMutexGuard<()>>,
 }
@@ -102,12 +102,12 @@ impl Places {
     ///
     /// # Cancel safety
     /// Cancel safe: the place in the queue is given up.
-    pub(super) async fn take(&self, writes: bool) -> Place {
+    pub(super) async fn take(&self, writes: bool) -> ChildSlot {
         let writing = match writes {
             true => Some(Arc::clone(&self.writing).lock_owned().await),
             false => None,
         };
-        Place {
+        ChildSlot {
             // It is never closed.
             _any: Arc::clone(&self.all).acquire_owned().await.ok(),
             _writing: writing,
@@ -176,7 +176,7 @@ impl ParentTurn {
         if agent.is_some() || only.is_some() {
             let names = Arc::new(offered.iter().map(|it| it.name.clone()).collect());
             for source in &mut extensions.tool_sources {
-                *source = Arc::new(Narrowed {
+                *source = Arc::new(NarrowedTools {
                     source: Arc::clone(source),
                     names: Arc::clone(&names),
                 });

@@ -16,12 +16,12 @@ const FILES_MAX: usize = 1_000;
 pub(super) struct Relay {
     to: ProgressSink,
     handed_on: usize,
-    pub(super) seen: Seen,
+    pub(super) seen: ChildSummary,
 }
 
 /// Facts from the events of a child's turn besides its outcome.
 #[derive(Debug, Default, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct ChildSummary {
     /// The files that its calls changed, each once, in the order of the first change.
     pub(super) files: Vec<String>,
     /// Set if a result held text from outside.
@@ -35,7 +35,7 @@ impl Relay {
         Self {
             to,
             handed_on: 0,
-            seen: Seen::default(),
+            seen: ChildSummary::default(),
         }
     }
 
@@ -52,7 +52,7 @@ impl Relay {
     }
 }
 
-impl Seen {
+impl ChildSummary {
     pub(super) fn take(&mut self, body: &EventBody) {
         let EventBody::ToolCallFinished {
             changes,

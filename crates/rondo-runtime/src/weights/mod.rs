@@ -18,4 +18,4 @@ mod wanted;
 
 pub use catalogue::{CatalogueModel, catalogue};
 pub use fetch::{FetchOptions, fetch};
-pub use wanted::{Store, Wanted};
+pub use wanted::{Store, WeightsSource};

@@ -17,7 +17,7 @@ const READ_BYTES: usize = 1 << 20;
 const SPARE_BYTES: u64 = 256 << 20;
 
 /// The one download of a file: other processes wait for it.
-pub(super) struct Partial {
+pub(super) struct PartialDownload {
     target: PathBuf,
     path: PathBuf,
     file: File,
@@ -26,7 +26,7 @@ pub(super) struct Partial {
     _lock: File,
 }
 
-impl Partial {
+impl PartialDownload {
     /// Opens the partial file of `target`, once no other process has it. The existing part is
     /// read for its hash. Blocks.
     ///
@@ -141,7 +141,7 @@ impl Partial {
     }
 }
 
-impl Drop for Partial {
+impl Drop for PartialDownload {
     /// Leaves nothing behind if nothing came: another process was faster, or no source had it.
     /// The lock is still held, so no other process can have begun.
     fn drop(&mut self) {
@@ -195,8 +195,11 @@ mod tests {
     fn an_interrupted_file_goes_on_where_it_was() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("deep/file");
-        Partial::open(&target).unwrap().append(b"hexx").unwrap();
-        let mut partial = Partial::open(&target).unwrap();
+        PartialDownload::open(&target)
+            .unwrap()
+            .append(b"hexx")
+            .unwrap();
+        let mut partial = PartialDownload::open(&target).unwrap();
         assert_eq!(partial.length(), 4);
         partial.truncate(2).unwrap();
         partial.append(b"llo").unwrap();
@@ -210,10 +213,10 @@ mod tests {
     fn who_waited_for_another_download_leaves_nothing_behind() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("file");
-        let mut first = Partial::open(&target).unwrap();
+        let mut first = PartialDownload::open(&target).unwrap();
         let waiting = std::thread::spawn({
             let target = target.clone();
-            move || drop(Partial::open(&target).unwrap())
+            move || drop(PartialDownload::open(&target).unwrap())
         });
         first.append(b"hello").unwrap();
         first.finish(Some(HELLO)).unwrap();
@@ -226,7 +229,7 @@ mod tests {
     fn a_wrong_byte_is_refused_and_removed() {
         let dir = tempfile::tempdir().unwrap();
         let target = dir.path().join("file");
-        let mut partial = Partial::open(&target).unwrap();
+        let mut partial = PartialDownload::open(&target).unwrap();
         partial.append(b"hellO").unwrap();
         let error = partial.finish(Some(HELLO)).unwrap_err();
         assert!(error.line().contains(HELLO), "{}", error.line());
@@ -236,7 +239,7 @@ mod tests {
     #[test]
     fn a_disk_that_is_too_small_is_told_before() {
         let dir = tempfile::tempdir().unwrap();
-        let partial = Partial::open(&dir.path().join("file")).unwrap();
+        let partial = PartialDownload::open(&dir.path().join("file")).unwrap();
         partial.check_space(1_000).unwrap();
         let error = partial.check_space(u64::MAX / 2).unwrap_err();
         assert!(error.line().contains("are free"), "{}", error.line());

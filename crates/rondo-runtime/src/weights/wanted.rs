@@ -12,7 +12,7 @@ const HUB_PREFIX: &str = "hf:";
 
 /// Weights that are wanted.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Wanted {
+pub enum WeightsSource {
     /// Those of a model of the catalog.
     Known(Box<CatalogueModel>),
     /// A file of the user's own.
@@ -26,7 +26,7 @@ pub enum Wanted {
     },
 }
 
-impl Wanted {
+impl WeightsSource {
     /// Reads the name of an embedded model; `None` when it is none.
     ///
     /// # Errors
@@ -77,14 +77,14 @@ impl Wanted {
     }
 }
 
-fn parse_hub(place: &str) -> Option<Wanted> {
+fn parse_hub(place: &str) -> Option<WeightsSource> {
     let mut parts = place.splitn(3, '/');
     let (owner, repository, file) = (parts.next()?, parts.next()?, parts.next()?);
     let is_plain = |part: &str| !part.is_empty() && !part.split('/').any(|it| it == "..");
     if !(is_plain(owner) && is_plain(repository) && is_plain(file)) {
         return None;
     }
-    Some(Wanted::Hub {
+    Some(WeightsSource::Hub {
         repository: format!("{owner}/{repository}"),
         file: file.to_owned(),
     })
@@ -112,11 +112,11 @@ impl Store {
     }
 
     /// Returns the path of weights once they are here.
-    pub fn place(&self, wanted: &Wanted) -> PathBuf {
+    pub fn place(&self, wanted: &WeightsSource) -> PathBuf {
         match wanted {
-            Wanted::Known(model) => self.directory.join(&model.file),
-            Wanted::File(path) => self.working_directory.join(path),
-            Wanted::Hub { repository, file } => {
+            WeightsSource::Known(model) => self.directory.join(&model.file),
+            WeightsSource::File(path) => self.working_directory.join(path),
+            WeightsSource::Hub { repository, file } => {
                 let flat = format!("{repository}--{file}").replace('/', "--");
                 self.directory.join("hub").join(flat)
             }
@@ -125,12 +125,12 @@ impl Store {
 
     /// Returns the current path of weights; `None` if they are not here. Those in the store were
     /// checked when they came; a file of the user's directory must at least have the right size.
-    pub fn find(&self, wanted: &Wanted) -> Option<PathBuf> {
+    pub fn find(&self, wanted: &WeightsSource) -> Option<PathBuf> {
         let own = self.place(wanted);
         if own.is_file() {
             return Some(own);
         }
-        let Wanted::Known(model) = wanted else {
+        let WeightsSource::Known(model) = wanted else {
             return None;
         };
         let given = self.given.as_ref()?.join(&model.file);
@@ -145,18 +145,18 @@ mod tests {
 
     #[test]
     fn names_paths_and_files_of_the_hub_are_told_apart() {
-        let parse = |name: &str| Wanted::parse(name).unwrap();
+        let parse = |name: &str| WeightsSource::parse(name).unwrap();
         assert!(matches!(
             parse("qwen2.5-coder-0.5b"),
-            Some(Wanted::Known(_))
+            Some(WeightsSource::Known(_))
         ));
         assert_eq!(
             parse("./some/Model.GGUF"),
-            Some(Wanted::File("./some/Model.GGUF".into()))
+            Some(WeightsSource::File("./some/Model.GGUF".into()))
         );
         assert_eq!(
             parse("hf:owner/repo/sub/file.gguf"),
-            Some(Wanted::Hub {
+            Some(WeightsSource::Hub {
                 repository: "owner/repo".into(),
                 file: "sub/file.gguf".into()
             })

@@ -7,7 +7,7 @@ use rondo_runtime::Layer;
 use rondo_runtime::service::{Cursor, SessionHandle, SessionService, Update};
 use rondo_runtime::subagent::AT_ONCE_MAX;
 use rondo_testkit::{CallScript, Gate, Recorded, ReplyScript, Response, Script, Step, openai};
-use rondo_types::{EventBody, Message, SessionId, StopReason, ToolErrorCode, Used};
+use rondo_types::{EventBody, Message, SessionId, Spend, StopReason, ToolErrorCode};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -80,7 +80,7 @@ async fn ask(session: &SessionHandle, text: &str) {
 }
 
 /// The ends of the calls in their order: the error's code, what the model reads, and what was used.
-fn ends(updates: &[Update]) -> Vec<(Option<ToolErrorCode>, String, Option<Used>)> {
+fn ends(updates: &[Update]) -> Vec<(Option<ToolErrorCode>, String, Option<Spend>)> {
     let events = updates.iter().filter_map(|it| event(&it.body));
     let ends = events.filter_map(|it| match it {
         EventBody::ToolCallFinished {
@@ -143,7 +143,7 @@ async fn three_children_that_read_work_at_once_and_their_parent_has_their_answer
             result.contains(word) && result.contains("complete"),
             "{result}"
         );
-        let expected = Used {
+        let expected = Spend {
             steps: 1,
             calls: 0,
             tokens: 110,

@@ -31,7 +31,7 @@ const SAME_TICK_US: i64 = 50_000;
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub(super) struct Snapshot {
     roots: Vec<Root>,
-    files: Vec<Kept>,
+    files: Vec<ProtectedFile>,
 }
 
 /// A directory that a command works in.
@@ -44,7 +44,7 @@ struct Root {
 
 /// A protected file.
 #[derive(Debug, Serialize, Deserialize)]
-struct Kept {
+struct ProtectedFile {
     path: StoredPath,
     /// The place of its directory in the list of roots.
     root: usize,
@@ -78,7 +78,7 @@ enum Kind {
 impl Snapshot {
     /// Reads the protected names of these directories, and appends what is kept of their content.
     pub(super) fn take(roots: &[PathBuf], protected: &[&str], content: &mut Vec<u8>) -> Self {
-        let mut taking = Taking {
+        let mut taking = SnapshotWalk {
             found: Self::default(),
             content: Some(content),
             left: READ_BYTES_MAX,
@@ -89,7 +89,7 @@ impl Snapshot {
 
     /// Reads the current state of the protected names of these directories.
     pub(super) fn now(roots: &[PathBuf], protected: &[&str]) -> Self {
-        let mut taking = Taking {
+        let mut taking = SnapshotWalk {
             found: Self::default(),
             content: None,
             left: 0,
@@ -147,7 +147,12 @@ impl Snapshot {
         differences
     }
 
-    fn difference(&self, file: &Kept, kind: DifferenceKind, before: Option<&[u8]>) -> Difference {
+    fn difference(
+        &self,
+        file: &ProtectedFile,
+        kind: DifferenceKind,
+        before: Option<&[u8]>,
+    ) -> Difference {
         let path = file.path.path();
         let root = self.roots.get(file.root).map(|it| it.path.path());
         let content = before.map(<[u8]>::to_vec);
@@ -170,7 +175,7 @@ impl Snapshot {
     }
 }
 
-impl Kept {
+impl ProtectedFile {
     /// Returns how a file differs later.
     fn difference(
         &self,
@@ -236,7 +241,7 @@ impl Kept {
 }
 
 /// A snapshot that is being taken.
-struct Taking<'a> {
+struct SnapshotWalk<'a> {
     found: Snapshot,
     /// Destination of the content; `None` if it is not read.
     content: Option<&'a mut Vec<u8>>,
@@ -244,7 +249,7 @@ struct Taking<'a> {
     left: u64,
 }
 
-impl Taking<'_> {
+impl SnapshotWalk<'_> {
     fn all(&mut self, roots: &[PathBuf], protected: &[&str]) {
         for (index, root) in roots.iter().enumerate() {
             let metadata = root.symlink_metadata().ok();
@@ -266,7 +271,7 @@ impl Taking<'_> {
             return;
         }
         let file_type = metadata.file_type();
-        let mut kept = Kept {
+        let mut kept = ProtectedFile {
             path: StoredPath::of(path),
             root,
             kind: Kind::Other,
@@ -305,7 +310,7 @@ impl Taking<'_> {
             .symlink_metadata()
             .is_err_and(|err| err.kind() == io::ErrorKind::PermissionDenied);
         if let Some(parent) = parent.filter(|_| is_hidden) {
-            self.found.files.push(Kept {
+            self.found.files.push(ProtectedFile {
                 path: StoredPath::of(path),
                 root,
                 kind: Kind::Unreadable,
@@ -320,7 +325,7 @@ impl Taking<'_> {
         }
     }
 
-    fn directory(&mut self, mut kept: Kept, path: &Path) {
+    fn directory(&mut self, mut kept: ProtectedFile, path: &Path) {
         let root = kept.root;
         let name = path.file_name().unwrap_or_default();
         let is_in_git = path.parent().is_some_and(|it| it.ends_with(GIT));
@@ -358,7 +363,7 @@ impl Taking<'_> {
     }
 
     /// Keeps the content of a file, or its hash.
-    fn keep(&mut self, kept: &mut Kept, path: &Path) {
+    fn keep(&mut self, kept: &mut ProtectedFile, path: &Path) {
         let Some(read) = self.content(path) else {
             return;
         };

@@ -1,7 +1,7 @@
 //! Attempts to have Rondo change what it is not to change, or to leave something that others run.
 
 use crate::place::{self, Place};
-use rondo_sandbox::{Enforcement, SandboxMode, SandboxSpec, Undone, confine};
+use rondo_sandbox::{Enforcement, SandboxMode, SandboxSpec, UndoneChange, confine};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
@@ -69,7 +69,7 @@ impl Attack {
     }
 
     /// Protects directories, does something, and returns what was refused.
-    fn during(&self, roots: &[&str], work: impl FnOnce()) -> Vec<Undone> {
+    fn during(&self, roots: &[&str], work: impl FnOnce()) -> Vec<UndoneChange> {
         let roots = roots
             .iter()
             .map(|it| self.path(it))
@@ -83,13 +83,13 @@ impl Attack {
         protection.restore()
     }
 
-    fn during_shell(&self, script: &str) -> Vec<Undone> {
+    fn during_shell(&self, script: &str) -> Vec<UndoneChange> {
         self.during(&["work"], || self.shell(script))
     }
 
     /// Returns the paths that were refused, from the place of the test.
-    fn refused(&self, undone: &[Undone]) -> Vec<String> {
-        let below = |it: &Undone| it.path.strip_prefix(&self.root).unwrap().to_owned();
+    fn refused(&self, undone: &[UndoneChange]) -> Vec<String> {
+        let below = |it: &UndoneChange| it.path.strip_prefix(&self.root).unwrap().to_owned();
         let mut paths: Vec<String> = undone
             .iter()
             .map(|it| below(it).to_string_lossy().into_owned())

@@ -1,7 +1,8 @@
 //! A workspace and what lies outside of it, for commands in the sandbox.
 
 use rondo_sandbox::{
-    Enforcement, NetworkAccess, SandboxMode, SandboxSpec, Undone, confine, probe, readable_roots_by,
+    Enforcement, NetworkAccess, SandboxMode, SandboxSpec, UndoneChange, confine, probe,
+    readable_roots_by,
 };
 use std::cell::RefCell;
 use std::ffi::OsString;
@@ -26,7 +27,7 @@ pub(crate) struct Place {
     /// Hidden paths of the workspace.
     pub(crate) hidden: Vec<&'static str>,
     /// Restored paths after the latest command.
-    pub(crate) undone: RefCell<Vec<Undone>>,
+    pub(crate) undone: RefCell<Vec<UndoneChange>>,
 }
 
 impl Place {

@@ -1,5 +1,5 @@
 use proptest::prelude::*;
-use rondo_schema::{Prepared, Validator, prepare};
+use rondo_schema::{PreparedArguments, Validator, prepare};
 use serde_json::{Value, json};
 
 fn schema() -> Value {
@@ -86,8 +86,8 @@ fn check(raw: &str) -> Result<(), TestCaseError> {
     let first = prepare(raw, &schema, &validator);
     prop_assert_eq!(&first, &prepare(raw, &schema, &validator));
     match first {
-        Prepared::Invalid { message, .. } => prop_assert!(!message.is_empty()),
-        Prepared::Ready {
+        PreparedArguments::Invalid { message, .. } => prop_assert!(!message.is_empty()),
+        PreparedArguments::Ready {
             arguments,
             repairs,
             meaning_changed,
@@ -102,7 +102,7 @@ fn check(raw: &str) -> Result<(), TestCaseError> {
             let again = prepare(&arguments.to_string(), &schema, &validator);
             prop_assert_eq!(
                 again,
-                Prepared::Ready {
+                PreparedArguments::Ready {
                     arguments,
                     repairs: vec![],
                     meaning_changed: false
@@ -138,7 +138,7 @@ proptest! {
         let head = &raw[..ends[cut.index(ends.len())]];
         let open = json!({});
         let result = prepare(head, &open, &Validator::new(&open).unwrap());
-        let is_invalid = matches!(result, Prepared::Invalid { .. });
+        let is_invalid = matches!(result, PreparedArguments::Invalid { .. });
         prop_assert!(is_invalid, "{head}");
     }
 }

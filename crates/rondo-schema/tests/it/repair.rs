@@ -1,4 +1,4 @@
-use rondo_schema::{Prepared, REPAIRS_MAX, Validator, prepare};
+use rondo_schema::{PreparedArguments, REPAIRS_MAX, Validator, prepare};
 use serde_json::{Value, json};
 
 fn schema() -> Value {
@@ -23,13 +23,13 @@ fn schema() -> Value {
     })
 }
 
-fn prepared(raw: &str, schema: &Value) -> Prepared {
+fn prepared(raw: &str, schema: &Value) -> PreparedArguments {
     prepare(raw, schema, &Validator::new(schema).unwrap())
 }
 
 fn ready(raw: &str, schema: &Value) -> (Value, Vec<String>, bool) {
     match prepared(raw, schema) {
-        Prepared::Ready {
+        PreparedArguments::Ready {
             arguments,
             repairs,
             meaning_changed,
@@ -38,14 +38,14 @@ fn ready(raw: &str, schema: &Value) -> (Value, Vec<String>, bool) {
             repairs.iter().map(ToString::to_string).collect(),
             meaning_changed,
         ),
-        Prepared::Invalid { message, .. } => panic!("{raw}: {message}"),
+        PreparedArguments::Invalid { message, .. } => panic!("{raw}: {message}"),
     }
 }
 
 fn invalid(raw: &str, schema: &Value) -> (String, Value) {
     match prepared(raw, schema) {
-        Prepared::Invalid { message, details } => (message, details),
-        ready @ Prepared::Ready { .. } => panic!("{raw}: {ready:?}"),
+        PreparedArguments::Invalid { message, details } => (message, details),
+        ready @ PreparedArguments::Ready { .. } => panic!("{raw}: {ready:?}"),
     }
 }
 
@@ -352,7 +352,7 @@ fn deep_and_long_texts_end_in_a_message() {
     let open = json!({});
     for depth in [99, 1_000, 100_000] {
         let raw = format!("{{'a':{}{}}}", "[".repeat(depth), "]".repeat(depth));
-        let fits = matches!(prepared(&raw, &open), Prepared::Ready { .. });
+        let fits = matches!(prepared(&raw, &open), PreparedArguments::Ready { .. });
         assert_eq!(fits, depth < 100, "{depth}");
     }
     let long = format!(r#"{{"a":"{}"}}"#, "x".repeat(rondo_schema::RAW_BYTES_MAX));

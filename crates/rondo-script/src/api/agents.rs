@@ -6,15 +6,16 @@ use super::tools::{LuaTool, ToolOfScript};
 use crate::answer;
 use crate::branch::Branch;
 use crate::error::{CallError, ScriptError};
-use crate::ledger::Keeping;
+use crate::ledger::KeptPart;
 use crate::shared::{Position, Shared, to_json, to_lua};
 use mlua::{AnyUserData, Function, Lua, Table, UserData, Value as LuaValue};
 use rondo_core::Tool;
 use rondo_runtime::Extensions;
 use rondo_runtime::script::{
-    AgentConversation, AgentModel, Asked, RecordedCall, ScriptAgent, ScriptSession, TurnState,
+    AgentConversation, AgentModel, ConversationEnd, RecordedCall, ScriptAgent, ScriptSession,
+    TurnState,
 };
-use rondo_types::{Allowance, Effort, Message, NanoUsd, Outcome, Transcript, TurnEvent};
+use rondo_types::{Effort, Message, NanoUsd, Outcome, RemainingLimits, Transcript, TurnEvent};
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -22,9 +23,9 @@ use tokio::sync::Mutex as AsyncMutex;
 
 /// An agent.
 #[derive(Clone)]
-struct LuaAgent(Arc<Described>);
+struct LuaAgent(Arc<AgentSpec>);
 
-struct Described {
+struct AgentSpec {
     agent: ScriptAgent,
     tools: Vec<ToolOfScript>,
     servers: Vec<LuaServer>,
@@ -35,15 +36,15 @@ impl UserData for LuaAgent {}
 
 /// A conversation.
 #[derive(Clone)]
-struct LuaConversation(Arc<Spoken>);
+struct LuaConversation(Arc<ConversationState>);
 
-struct Spoken {
+struct ConversationState {
     conversation: AsyncMutex<AgentConversation>,
-    said: Mutex<Said>,
+    said: Mutex<ScriptTranscript>,
 }
 
 #[derive(Default)]
-struct Said {
+struct ScriptTranscript {
     /// The turn of the session that was the latest to end.
     turn: u32,
     /// Messages that scripts have received, their own first.
@@ -67,7 +68,7 @@ pub(super) fn add(to: &Functions<'_>) -> mlua::Result<()> {
             Option<Table>,
             Option<Function>,
         )| {
-            let mut described = Described {
+            let mut described = AgentSpec {
                 agent: agent(lua, &given, model.as_ref())?,
                 tools: Vec::new(),
                 servers: Vec::new(),
@@ -118,14 +119,16 @@ fn begun(shared: &Arc<Shared>, lua: &Lua, before: Transcript) -> Result<AnyUserD
     let call = ScriptSession::call_id(&branch.name, branch.next_place());
     let known = before.len();
     let conversation = AgentConversation::new(&shared.session, &call)?.after(before);
-    let said = Said {
+    let said = ScriptTranscript {
         known,
-        ..Said::default()
+        ..ScriptTranscript::default()
     };
-    Ok(lua.create_userdata(LuaConversation(Arc::new(Spoken {
-        conversation: AsyncMutex::new(conversation),
-        said: Mutex::new(said),
-    })))?)
+    Ok(
+        lua.create_userdata(LuaConversation(Arc::new(ConversationState {
+            conversation: AsyncMutex::new(conversation),
+            said: Mutex::new(said),
+        })))?,
+    )
 }
 
 fn agent(lua: &Lua, given: &Table, model: Option<&Table>) -> Result<ScriptAgent, CallError> {
@@ -141,7 +144,7 @@ fn agent(lua: &Lua, given: &Table, model: Option<&Table>) -> Result<ScriptAgent,
             .unwrap_or_default(),
         limits: match given.get::<Option<Table>>("limits")? {
             Some(limits) => limits_of(&limits)?,
-            None => Allowance::default(),
+            None => RemainingLimits::default(),
         },
         schema: schema.map(|it| to_json(lua, &it)).transpose()?,
     })
@@ -162,10 +165,10 @@ fn model_of(given: &Table) -> Result<AgentModel, CallError> {
     })
 }
 
-fn limits_of(given: &Table) -> Result<Allowance, CallError> {
+fn limits_of(given: &Table) -> Result<RemainingLimits, CallError> {
     let time = given.get::<Option<f64>>("time")?;
     let time = time.map(|it| Duration::try_from_secs_f64(it).map_err(CallError::failed));
-    Ok(Allowance {
+    Ok(RemainingLimits {
         steps: given.get("steps")?,
         calls: given.get("tool_calls")?,
         tokens: given.get("tokens")?,
@@ -174,7 +177,7 @@ fn limits_of(given: &Table) -> Result<Allowance, CallError> {
     })
 }
 
-impl Described {
+impl AgentSpec {
     fn take_tools(&mut self, given: &Table) -> Result<(), CallError> {
         let mut names = Vec::new();
         for tool in given.sequence_values::<LuaValue>() {
@@ -204,8 +207,8 @@ impl Described {
 struct Turn<'a> {
     shared: &'a Arc<Shared>,
     lua: &'a Lua,
-    spoken: &'a Spoken,
-    agent: &'a Described,
+    spoken: &'a ConversationState,
+    agent: &'a AgentSpec,
     /// Calls of the script's own tools.
     log: Arc<Mutex<Vec<RecordedCall>>>,
 }
@@ -219,7 +222,7 @@ impl Turn<'_> {
         let mut was_live = false;
         let call = self
             .shared
-            .call(at, "agent:ask", &arguments, Keeping::Result, async |_| {
+            .call(at, "agent:ask", &arguments, KeptPart::Result, async |_| {
                 was_live = true;
                 self.live(&mut conversation, before, text).await
             });
@@ -240,7 +243,7 @@ impl Turn<'_> {
         Ok(answer)
     }
 
-    fn said<T>(&self, with: impl FnOnce(&mut Said) -> T) -> T {
+    fn said<T>(&self, with: impl FnOnce(&mut ScriptTranscript) -> T) -> T {
         with(
             &mut self
                 .spoken
@@ -336,8 +339,8 @@ impl Turn<'_> {
         let cancel = shared.cancel.child_token();
         let asked = conversation.run(session, builder, &cancel, on_event);
         match asked.await? {
-            Asked::Done(outcome) => Ok(outcome),
-            Asked::Parked(questions) => Err(CallError::end(ScriptError::Parked {
+            ConversationEnd::Done(outcome) => Ok(outcome),
+            ConversationEnd::Parked(questions) => Err(CallError::end(ScriptError::Parked {
                 session: conversation.id().clone(),
                 questions,
             })),

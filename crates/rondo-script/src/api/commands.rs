@@ -4,7 +4,7 @@ use super::Functions;
 use super::files::IN_DOUBT;
 use crate::error::{CallError, ScriptError};
 use crate::host::UserQuestion;
-use crate::ledger::{Keeping, Made};
+use crate::ledger::{KeptPart, NextCall};
 use crate::shared::{Shared, to_lua};
 use mlua::Table;
 use rondo_core::ports::OutputSink;
@@ -34,7 +34,7 @@ pub(super) fn add(to: &Functions<'_>) -> mlua::Result<()> {
                 &at,
                 "rondo.exec",
                 &arguments,
-                Keeping::Effect,
+                KeptPart::Effect,
                 evidence,
                 make,
             );
@@ -57,7 +57,7 @@ fn questions(to: &Functions<'_>) -> mlua::Result<()> {
                 default: options.get("default")?,
             };
             let arguments = json!([question.text, question.choices]);
-            let call = shared.call(&at, "rondo.ask", &arguments, Keeping::Result, async |_| {
+            let call = shared.call(&at, "rondo.ask", &arguments, KeptPart::Result, async |_| {
                 tokio::select! {
                     biased;
                     () = shared.cancel.cancelled() => Err(CallError::end(ScriptError::Stopped)),
@@ -78,7 +78,7 @@ fn questions(to: &Functions<'_>) -> mlua::Result<()> {
                 &at,
                 "rondo.http.get",
                 &arguments,
-                Keeping::Look,
+                KeptPart::Look,
                 async |made| {
                     let cancel = shared.cancel.child_token();
                     match shared.session.page(&made.id, &url, cancel).await? {
@@ -108,7 +108,7 @@ async fn exec(
     shared: &Arc<Shared>,
     arguments: &Value,
     is_live: bool,
-    made: Made,
+    made: NextCall,
 ) -> Result<Value, CallError> {
     let outcome = match made.begun {
         None => None,

@@ -3,7 +3,7 @@
 use super::Functions;
 use super::system::text_of;
 use crate::error::CallError;
-use crate::ledger::{Keeping, RESULT_BYTES_MAX};
+use crate::ledger::{KeptPart, RESULT_BYTES_MAX};
 use crate::shared::{Position, Shared, to_lua};
 use rondo_types::CallId;
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ fn reading(to: &Functions<'_>) -> mlua::Result<()> {
                 .with_extension("lua");
             let shown = file.display().to_string();
             let arguments = json!(name);
-            let call = shared.call(&at, "require", &arguments, Keeping::Look, async |_| {
+            let call = shared.call(&at, "require", &arguments, KeptPart::Look, async |_| {
                 let bytes = blocking(&shown, move || read_bounded(&file, MODULE_BYTES_MAX)).await?;
                 Ok(Value::String(text_of(bytes)?))
             });
@@ -87,7 +87,7 @@ fn writing(to: &Functions<'_>) -> mlua::Result<()> {
                 &at,
                 "rondo.files.write",
                 &arguments,
-                Keeping::Effect,
+                KeptPart::Effect,
                 async |_| {
                     // It is the same however often it is done.
                     let written = blocking(&path, move || std::fs::write(&file, &bytes)).await;
@@ -121,7 +121,7 @@ async fn looked<T: Into<Value> + Send + 'static>(
 ) -> Result<Value, CallError> {
     let there = shared.session.settings().directory.join(&path);
     let arguments = json!(path);
-    let call = shared.call(at, function, &arguments, Keeping::Look, async |_| {
+    let call = shared.call(at, function, &arguments, KeptPart::Look, async |_| {
         Ok(blocking(&path, move || look(&there)).await?.into())
     });
     call.await
@@ -136,7 +136,7 @@ async fn read(
     let file = shared.session.settings().directory.join(&path);
     let bytes_max = u64::try_from(RESULT_BYTES_MAX).unwrap_or(u64::MAX);
     let arguments = json!(path);
-    let call = shared.call(at, function, &arguments, Keeping::Look, async |_| {
+    let call = shared.call(at, function, &arguments, KeptPart::Look, async |_| {
         let bytes = blocking(&path, move || read_bounded(&file, bytes_max)).await?;
         Ok(Value::String(text_of(bytes)?))
     });
@@ -161,7 +161,7 @@ async fn append(
         at,
         "rondo.files.append",
         &arguments,
-        Keeping::Effect,
+        KeptPart::Effect,
         evidence,
         async |made| {
             let before = made.begun.map(|it| it.as_ref().and_then(Value::as_u64));

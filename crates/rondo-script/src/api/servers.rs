@@ -3,22 +3,22 @@
 use super::Functions;
 use super::files::IN_DOUBT;
 use crate::error::CallError;
-use crate::ledger::Keeping;
+use crate::ledger::KeptPart;
 use crate::shared::{Shared, to_json, to_lua};
 use mlua::{AnyUserData, UserData, Value as LuaValue};
 use rondo_core::Tool;
 use rondo_core::ports::{Asker, CallEnd, OutputSink, ProgressSink, ToolInvocation};
 use rondo_runtime::script::ScriptServer;
-use rondo_types::{Allowance, Recovery, ToolOutcome, TurnId};
+use rondo_types::{Recovery, RemainingLimits, ToolOutcome, TurnId};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use tokio::sync::OnceCell;
 
 /// A server of the script. It is started when it is first needed, so a script that only reads its records starts none.
 #[derive(Clone)]
-pub(super) struct LuaServer(Arc<Described>);
+pub(super) struct LuaServer(Arc<ServerSpec>);
 
-struct Described {
+struct ServerSpec {
     name: String,
     written: Option<Value>,
     started: OnceCell<ScriptServer>,
@@ -46,7 +46,7 @@ pub(super) fn add(to: &Functions<'_>) -> mlua::Result<()> {
         "rondo.mcp",
         |_, lua, (name, written): (String, Option<LuaValue>)| {
             let written = written.map(|it| to_json(lua, &it)).transpose()?;
-            let described = Described {
+            let described = ServerSpec {
                 name,
                 written,
                 started: OnceCell::new(),
@@ -57,7 +57,7 @@ pub(super) fn add(to: &Functions<'_>) -> mlua::Result<()> {
     to.waiting("server_tools", "server:tools", |shared, lua, at, server: AnyUserData| async move {
         let server = server.borrow::<LuaServer>()?.clone();
         let arguments = json!(server.0.name);
-        let call = shared.call(&at, "server:tools", &arguments, Keeping::Look, async |_| {
+        let call = shared.call(&at, "server:tools", &arguments, KeptPart::Look, async |_| {
             let started = server.started(&shared).await?;
             let tools = started.tools(shared.session.id()).into_iter();
             let tools = tools.map(|it| {
@@ -74,7 +74,7 @@ pub(super) fn add(to: &Functions<'_>) -> mlua::Result<()> {
             let server = server.borrow::<LuaServer>()?.clone();
             let arguments = to_json(&lua, &arguments)?;
             let told = json!([server.0.name, tool, arguments]);
-            let call = shared.call(&at, "server:call", &told, Keeping::Effect, async |made| {
+            let call = shared.call(&at, "server:call", &told, KeptPart::Effect, async |made| {
                 let started = server.started(&shared).await?;
                 let found = started
                     .tool(shared.session.id(), &tool)
@@ -110,7 +110,7 @@ async fn called(
         cancel: shared.cancel.child_token(),
         output: OutputSink::discard(),
         progress: ProgressSink::discard(),
-        allowance: Allowance::default(),
+        allowance: RemainingLimits::default(),
         asker: Asker::nobody(),
     };
     // Whatever a server answers, its refusals included, comes from outside.

@@ -4,7 +4,7 @@ use super::Functions;
 use crate::branch::Branch;
 use crate::error::{Abort, CallError, ScriptError};
 use crate::host::StdinRead;
-use crate::ledger::{Keeping, RESULT_BYTES_MAX};
+use crate::ledger::{KeptPart, RESULT_BYTES_MAX};
 use crate::shared::{Position, to_lua};
 use jiff::Timestamp;
 use jiff::civil::DateTime;
@@ -80,7 +80,7 @@ fn streams(to: &Functions<'_>) -> mlua::Result<()> {
                 _ => return Err(CallError::failed("it reads \"a\", \"l\" or \"L\"")),
             };
             let arguments = json!({ "what": what });
-            let call = shared.call(&at, "io.read", &arguments, Keeping::Look, async |_| {
+            let call = shared.call(&at, "io.read", &arguments, KeptPart::Look, async |_| {
                 let bytes = shared.host.stdin(read, RESULT_BYTES_MAX).await;
                 let bytes = bytes.map_err(CallError::failed)?;
                 Ok(match bytes {
@@ -103,7 +103,7 @@ fn time(to: &Functions<'_>) -> mlua::Result<()> {
     to.core
         .set("began", i64::try_from(now).unwrap_or(i64::MAX))?;
     to.waiting("now", "os.time", |shared, lua, at, ()| async move {
-        let call = shared.call(&at, "os.time", &Value::Null, Keeping::Look, async |_| {
+        let call = shared.call(&at, "os.time", &Value::Null, KeptPart::Look, async |_| {
             Ok(json!(shared.clock.now().0))
         });
         Ok(to_lua(&lua, &call.await?)?)
@@ -118,7 +118,7 @@ fn time(to: &Functions<'_>) -> mlua::Result<()> {
                 ));
             }
             let arguments = json!(seconds);
-            let call = shared.call(&at, "rondo.sleep", &arguments, Keeping::Look, async |_| {
+            let call = shared.call(&at, "rondo.sleep", &arguments, KeptPart::Look, async |_| {
                 tokio::time::sleep(Duration::from_secs_f64(seconds)).await;
                 Ok(Value::Null)
             });

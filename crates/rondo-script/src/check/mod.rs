@@ -16,7 +16,7 @@ const MISTAKES_MAX: usize = 100;
 
 /// A mistake in a script.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Mistake {
+pub struct ScriptMistake {
     /// The line, from 1.
     pub line: u32,
     /// Problem, and the name that may be meant.
@@ -26,10 +26,10 @@ pub struct Mistake {
 /// Returns the mistakes of a script in the order of their lines, the first hundred. Its first line may name its
 /// interpreter. A script that is no Lua has that one mistake, whose message has its own line.
 #[must_use]
-pub fn check(name: &str, source: &str) -> Vec<Mistake> {
+pub fn check(name: &str, source: &str) -> Vec<ScriptMistake> {
     let source = crate::run::as_lua(source);
     if let Some(message) = syntax(name, &source) {
-        return vec![Mistake { line: 0, message }];
+        return vec![ScriptMistake { line: 0, message }];
     }
     let mut mistakes = uses::mistakes(&lexer::tokens(&source));
     mistakes.sort();

@@ -1,7 +1,7 @@
 //! Uses of our functions in a script. It is read word by word, without a tree: names that are declared twice are left
 //! alone, so correct code is never reported.
 
-use super::Mistake;
+use super::ScriptMistake;
 use super::lexer::{Kind, Token};
 use crate::names::{AGENT, CONVERSATION, GLOBALS, LIBRARIES, MEMBERS, OPTIONS, RONDO};
 use std::collections::{BTreeMap, BTreeSet};
@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 const LIKENESS_MIN: f64 = 0.75;
 
 /// Returns the mistakes of a script.
-pub(super) fn mistakes(tokens: &[Token<'_>]) -> Vec<Mistake> {
+pub(super) fn mistakes(tokens: &[Token<'_>]) -> Vec<ScriptMistake> {
     let mut reader = Reader {
         tokens,
         declared: declared(tokens),
@@ -26,7 +26,7 @@ pub(super) fn mistakes(tokens: &[Token<'_>]) -> Vec<Mistake> {
 
 /// Meaning of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Meaning {
+enum NameMeaning {
     /// Something of ours, such as `rondo.agent`.
     Ours(String),
     /// Result of `rondo.agent`.
@@ -39,8 +39,8 @@ struct Reader<'a> {
     tokens: &'a [Token<'a>],
     /// Names that the script gives something, and how often.
     declared: BTreeMap<&'a str, u32>,
-    aliases: BTreeMap<&'a str, Meaning>,
-    mistakes: Vec<Mistake>,
+    aliases: BTreeMap<&'a str, NameMeaning>,
+    mistakes: Vec<ScriptMistake>,
 }
 
 const KEYWORDS: [&str; 22] = [
@@ -105,7 +105,7 @@ impl<'a> Reader<'a> {
 
     fn tell(&mut self, at: usize, message: String) {
         let line = self.tokens.get(at).map_or(0, |it| it.line);
-        self.mistakes.push(Mistake { line, message });
+        self.mistakes.push(ScriptMistake { line, message });
     }
 
     /// Finds variables that stand for something of ours, if they are given nothing else.
@@ -125,7 +125,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the meaning of the expression that begins here.
-    fn meaning(&self, from: usize) -> Option<Meaning> {
+    fn meaning(&self, from: usize) -> Option<NameMeaning> {
         let (path, end) = self.path(from);
         let is_call = matches!(self.text(end), "(" | "{")
             || self
@@ -137,17 +137,20 @@ impl<'a> Reader<'a> {
         if pipes {
             let knows_agent = statement.iter().any(|at| {
                 let meaning = self.aliases.get(self.text(*at));
-                matches!(meaning, Some(Meaning::Agent | Meaning::Conversation))
+                matches!(
+                    meaning,
+                    Some(NameMeaning::Agent | NameMeaning::Conversation)
+                )
             });
             let last = statement.last().map_or("", |at| self.text(*at));
             // Of `("x" | agent).text` it is a field.
             let is_plain = !statement.iter().any(|at| self.text(*at) == ".") && last != "}";
-            return (knows_agent && is_plain).then_some(Meaning::Conversation);
+            return (knows_agent && is_plain).then_some(NameMeaning::Conversation);
         }
         match (path.as_deref(), is_call) {
-            (Some("rondo.agent"), true) => Some(Meaning::Agent),
+            (Some("rondo.agent"), true) => Some(NameMeaning::Agent),
             (Some(_), true) | (None, _) => None,
-            (Some(path), false) => Some(Meaning::Ours(path.to_owned())),
+            (Some(path), false) => Some(NameMeaning::Ours(path.to_owned())),
         }
     }
 
@@ -184,7 +187,7 @@ impl<'a> Reader<'a> {
         }
         let name = self.text(at);
         let mut path = match self.aliases.get(name) {
-            Some(Meaning::Ours(path)) => path.clone(),
+            Some(NameMeaning::Ours(path)) => path.clone(),
             None if name == "rondo" && !self.declared.contains_key(name) => name.to_owned(),
             _ => return (None, at + 1),
         };
@@ -212,8 +215,8 @@ impl<'a> Reader<'a> {
         let name = self.text(at);
         let is_field = matches!(self.text(at + 1), "." | ":") && self.is_name(at + 2);
         match self.aliases.get(name) {
-            Some(Meaning::Agent) if is_field => self.look_at_field(at + 2, "an agent", AGENT),
-            Some(Meaning::Conversation) if is_field => {
+            Some(NameMeaning::Agent) if is_field => self.look_at_field(at + 2, "an agent", AGENT),
+            Some(NameMeaning::Conversation) if is_field => {
                 self.look_at_field(at + 2, "a conversation", CONVERSATION);
             }
             Some(_) => {}

@@ -1,6 +1,6 @@
 //! Time and files for `init.lua`: done at once, within the time of the function that asks.
 
-use super::vm::{Within, add};
+use super::vm::{VmShared, add};
 use crate::api::files::{append_all, list, named, read_bounded};
 use crate::api::system::text_of;
 use crate::error::CallError;
@@ -15,7 +15,7 @@ use std::thread;
 use std::time::Duration;
 
 /// Adds `rondo.sleep` and the functions of `rondo.files`.
-pub(super) fn add_all(lua: &Lua, core: &Table, shared: &Arc<Within>) -> mlua::Result<()> {
+pub(super) fn add_all(lua: &Lua, core: &Table, shared: &Arc<VmShared>) -> mlua::Result<()> {
     let of = Arc::clone(shared);
     add(lua, core, "sleep", move |_, seconds: f64| {
         let wanted = Duration::try_from_secs_f64(seconds);

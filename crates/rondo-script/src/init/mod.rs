@@ -17,7 +17,7 @@ pub use own::OwnInit;
 
 use crate::error::message_of;
 use mlua::Value as LuaValue;
-use registered::Registered;
+use registered::Registrations;
 use rondo_core::Tool;
 use rondo_core::ports::{ToolScope, ToolSource};
 use rondo_runtime::error::{Result, SetupError};
@@ -37,7 +37,7 @@ const MEMORY_BYTES_MAX: usize = 64 << 20;
 /// The extensions of a user, and of the project if it is trusted.
 pub struct Init {
     vm: Arc<InitVm>,
-    registered: Registered,
+    registered: Registrations,
 }
 
 /// A slash command or a prompt, for lists.

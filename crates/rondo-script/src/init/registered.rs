@@ -64,7 +64,7 @@ pub(super) struct RegisteredTool {
 
 /// All of it.
 #[derive(Default)]
-pub(super) struct Registered {
+pub(super) struct Registrations {
     pub(super) handlers: Vec<Handler>,
     pub(super) commands: BTreeMap<String, Command>,
     pub(super) keys: Vec<InitKey>,

@@ -1,7 +1,7 @@
 //! The Lua of `init.lua`. Its functions are called one at a time, on threads that may block, and each is ended when its
 //! time is over. One that hangs where nothing of Lua runs is given up, and with it all others.
 
-use super::registered::{Command, EACH_MAX, Event, Handler, Registered, RegisteredTool, Run};
+use super::registered::{Command, EACH_MAX, Event, Handler, RegisteredTool, Registrations, Run};
 use super::{InitKey, files, tool};
 use crate::api::{add_json, date, told};
 use crate::error::{CallError, message_of};
@@ -44,7 +44,7 @@ const PRELUDE: &str = include_str!("../../lua/init.lua");
 /// The Lua of all files.
 pub(super) struct InitVm {
     lua: Lua,
-    shared: Arc<Within>,
+    shared: Arc<VmShared>,
     /// Held while a function runs.
     turn: Arc<AsyncMutex<()>>,
     threads: Threads,
@@ -62,7 +62,7 @@ impl Default for Threads {
 }
 
 /// What the functions share.
-pub(super) struct Within {
+pub(super) struct VmShared {
     session: ScriptSession,
     notices: Arc<dyn Notices>,
     clock: Clock,
@@ -71,10 +71,10 @@ pub(super) struct Within {
     /// Set if a call was given up.
     is_lost: AtomicBool,
     commands: AtomicU32,
-    registered: Mutex<Registered>,
+    registered: Mutex<Registrations>,
 }
 
-impl Within {
+impl VmShared {
     fn check(&self) -> mlua::Result<()> {
         let until = TimeMs(self.until.load(Ordering::Relaxed));
         match self.clock.now() >= until {
@@ -101,13 +101,13 @@ impl Within {
 
     fn register(
         &self,
-        with: impl FnOnce(&mut Registered) -> Result<(), CallError>,
+        with: impl FnOnce(&mut Registrations) -> Result<(), CallError>,
     ) -> Result<(), CallError> {
         let mut registered = self
             .registered
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
-        let count = |it: &Registered| {
+        let count = |it: &Registrations| {
             [
                 it.handlers.len(),
                 it.commands.len(),
@@ -135,7 +135,7 @@ impl InitVm {
         threads: Threads,
         memory_bytes_max: usize,
     ) -> mlua::Result<Self> {
-        let shared = Arc::new(Within {
+        let shared = Arc::new(VmShared {
             session,
             notices: Arc::clone(&notices),
             clock: Clock::system(),
@@ -176,7 +176,7 @@ impl InitVm {
     }
 
     /// Takes the registrations of the files.
-    pub(super) fn take_registered(&self) -> Registered {
+    pub(super) fn take_registered(&self) -> Registrations {
         let mut registered = self
             .shared
             .registered
@@ -229,7 +229,7 @@ impl InitVm {
     }
 }
 
-fn functions(lua: &Lua, shared: &Arc<Within>) -> mlua::Result<Table> {
+fn functions(lua: &Lua, shared: &Arc<VmShared>) -> mlua::Result<Table> {
     let core = lua.create_table()?;
     registering(lua, &core, shared)?;
     add_json(lua, &core)?;
@@ -274,7 +274,7 @@ fn functions(lua: &Lua, shared: &Arc<Within>) -> mlua::Result<Table> {
 }
 
 /// Adds the functions that register.
-fn registering(lua: &Lua, core: &Table, shared: &Arc<Within>) -> mlua::Result<()> {
+fn registering(lua: &Lua, core: &Table, shared: &Arc<VmShared>) -> mlua::Result<()> {
     let of = Arc::clone(shared);
     add(
         lua,
@@ -347,7 +347,7 @@ fn registering(lua: &Lua, core: &Table, shared: &Arc<Within>) -> mlua::Result<()
 }
 
 fn named(
-    registered: &mut Registered,
+    registered: &mut Registrations,
     name: String,
     description: String,
     run: Run,
@@ -388,7 +388,7 @@ pub(super) fn add<A: mlua::FromLuaMulti, R: mlua::IntoLua>(
 
 /// Runs a command of the user's own, within the time of the function that runs it.
 fn exec(
-    shared: &Within,
+    shared: &VmShared,
     lua: &Lua,
     command: String,
     options: &Table,

@@ -29,7 +29,7 @@ const NO_VOICE: &str = "I cannot listen to voice messages. Please write it inste
 
 /// Parts of a message besides its own text.
 #[derive(Debug, Default)]
-pub(super) struct Found {
+pub(super) struct FetchedParts {
     pub(super) text: String,
     pub(super) attachments: Vec<Attachment>,
     pub(super) notes: Vec<String>,
@@ -55,8 +55,8 @@ impl Attachment {
 }
 
 /// Finds the content of a message.
-pub(super) fn found(message: &Message) -> Found {
-    let mut found = Found::default();
+pub(super) fn found(message: &Message) -> FetchedParts {
+    let mut found = FetchedParts::default();
     // The sizes of one picture, the largest last.
     if let Some(photo) = message.photo.as_ref().and_then(|it| it.last()) {
         let photo = Attachment::new(&photo.file_id, None, "photo.jpg", photo.file_size);

@@ -28,7 +28,7 @@ struct Chat {
 
 /// State of a chat's updates.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct IntakeResult {
     pub(super) chat_id: i64,
     /// The ids of those that are done.
     pub(super) done: Vec<i64>,
@@ -90,7 +90,7 @@ impl Intake {
         !self.chats.is_empty()
     }
 
-    pub(super) fn finish(&mut self, taken: Taken, now: Instant) {
+    pub(super) fn finish(&mut self, taken: IntakeResult, now: Instant) {
         for id in taken.done {
             self.known.insert(id, true);
         }

@@ -29,7 +29,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
-use update::{Me, Update};
+use update::{BotIdentity, Update};
 
 /// How long Telegram may wait for an update before it answers that there is none, in seconds.
 const POLL_SECONDS: u32 = 50;
@@ -64,7 +64,7 @@ pub(crate) async fn run(
 }
 
 /// Learns who the bot is, and tells clients its commands.
-async fn introduced(telegram: &Telegram, inbox: &Inbox) -> Result<Me, ChannelError> {
+async fn introduced(telegram: &Telegram, inbox: &Inbox) -> Result<BotIdentity, ChannelError> {
     let mut pause = Pause::default();
     let me: User = loop {
         match telegram.api.call("getMe", &json!({})).await {
@@ -94,14 +94,14 @@ async fn introduced(telegram: &Telegram, inbox: &Inbox) -> Result<Me, ChannelErr
         }
     }
     tracing::info!(bot = me.id, "receives from Telegram");
-    Ok(Me {
+    Ok(BotIdentity {
         id: me.id,
         name: me.username.unwrap_or_default(),
         sees_all: me.can_read_all_group_messages.unwrap_or_default(),
     })
 }
 
-async fn receive(telegram: &Telegram, inbox: &Inbox, me: &Me) -> Result<(), ChannelError> {
+async fn receive(telegram: &Telegram, inbox: &Inbox, me: &BotIdentity) -> Result<(), ChannelError> {
     let mut intake = Intake::default();
     let mut running = FuturesUnordered::new();
     let mut pause = Pause::default();

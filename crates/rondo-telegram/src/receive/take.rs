@@ -1,9 +1,9 @@
 //! Hands in the updates of one chat, one after the other.
 
 use super::fetch::{self, Attachment};
-use super::intake::Taken;
-use super::update::{self, Content, Me, Update};
-use crate::channel::{Place, Telegram};
+use super::intake::IntakeResult;
+use super::update::{self, BotIdentity, Content, Update};
+use crate::channel::{ChatThread, Telegram};
 use crate::clock;
 use frankenstein::methods::{
     AnswerCallbackQueryParams, EditMessageReplyMarkupParams, SendMessageParams,
@@ -30,10 +30,10 @@ struct Later;
 pub(super) async fn take(
     telegram: &Telegram,
     inbox: &Inbox,
-    me: &Me,
+    me: &BotIdentity,
     chat_id: i64,
     updates: Vec<Update>,
-) -> Taken {
+) -> IntakeResult {
     let mut done = Vec::new();
     let mut left = VecDeque::from(updates);
     while let Some(group) = next_group(&mut left) {
@@ -42,7 +42,7 @@ pub(super) async fn take(
             Ok(()) => done.extend(ids),
             Err(Later) => {
                 let left = group.into_iter().chain(left).collect();
-                return Taken {
+                return IntakeResult {
                     chat_id,
                     done,
                     left,
@@ -50,7 +50,7 @@ pub(super) async fn take(
             }
         }
     }
-    Taken {
+    IntakeResult {
         chat_id,
         done,
         left: Vec::new(),
@@ -77,7 +77,7 @@ fn next_group(left: &mut VecDeque<Update>) -> Option<Vec<Update>> {
 async fn take_group(
     telegram: &Telegram,
     inbox: &Inbox,
-    me: &Me,
+    me: &BotIdentity,
     group: &[Update],
 ) -> Result<(), Later> {
     let Some(first) = group.first() else {
@@ -100,7 +100,7 @@ async fn take_group(
 async fn take_message(
     telegram: &Telegram,
     inbox: &Inbox,
-    me: &Me,
+    me: &BotIdentity,
     update: &Update,
     message: &Message,
     all: &[&Message],
@@ -144,7 +144,7 @@ async fn take_message(
 
 /// Returns the content of a message or album; `None` if it is about the chat itself.
 fn content(
-    me: &Me,
+    me: &BotIdentity,
     message: &Message,
     all: &[&Message],
 ) -> Option<(InboundBody, Vec<Attachment>, bool)> {
@@ -190,7 +190,7 @@ fn content(
 }
 
 /// Returns the greeting for a group to which the bot was added.
-fn joined(me: &Me, message: &Message) -> Option<String> {
+fn joined(me: &BotIdentity, message: &Message) -> Option<String> {
     let mut added = message.new_chat_members.iter().flatten();
     if !added.any(|user| user.id == me.id) {
         return None;
@@ -234,16 +234,16 @@ async fn take_press(
         at_ms: clock::wall_ms(),
     };
     match inbox.push(event).await {
-        Ok(inbox::Taken::Accepted) => {
+        Ok(inbox::InboxResult::Accepted) => {
             answer_press(telegram, query, None).await;
             remove_buttons(telegram, place, message_id).await;
             Ok(())
         }
-        Ok(inbox::Taken::Duplicate) => {
+        Ok(inbox::InboxResult::Duplicate) => {
             answer_press(telegram, query, None).await;
             Ok(())
         }
-        Ok(inbox::Taken::Dropped) => {
+        Ok(inbox::InboxResult::Dropped) => {
             answer_press(telegram, query, Some(NOT_YOURS)).await;
             Ok(())
         }
@@ -258,7 +258,7 @@ async fn take_press(
 }
 
 /// Decides about an event that was not taken, and tells the chat if it is given up.
-async fn refused(telegram: &Telegram, place: Place, error: &InboxError) -> Result<(), Later> {
+async fn refused(telegram: &Telegram, place: ChatThread, error: &InboxError) -> Result<(), Later> {
     tracing::warn!(chat = place.chat_id, %error, "a message of Telegram was not taken");
     match error {
         InboxError::Later { .. } => Err(Later),
@@ -271,7 +271,7 @@ async fn refused(telegram: &Telegram, place: Place, error: &InboxError) -> Resul
 }
 
 /// Says something in a chat, if the pace allows it now.
-async fn tell(telegram: &Telegram, place: Place, text: &str) {
+async fn tell(telegram: &Telegram, place: ChatThread, text: &str) {
     if telegram.pace().try_now(place.chat_id, clock::now()) {
         let parameters = SendMessageParams::builder()
             .chat_id(place.id())
@@ -296,7 +296,7 @@ async fn answer_press(telegram: &Telegram, query: &CallbackQuery, text: Option<&
     forget(answered.err());
 }
 
-async fn remove_buttons(telegram: &Telegram, place: Place, message_id: i32) {
+async fn remove_buttons(telegram: &Telegram, place: ChatThread, message_id: i32) {
     let parameters = EditMessageReplyMarkupParams::builder()
         .chat_id(place.id())
         .message_id(message_id)

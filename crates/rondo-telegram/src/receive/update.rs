@@ -1,6 +1,6 @@
 //! Content of an update.
 
-use crate::channel::Place;
+use crate::channel::ChatThread;
 use frankenstein::types::{
     CallbackQuery, ChatType, MaybeInaccessibleMessage, Message, MessageEntityType,
 };
@@ -29,7 +29,7 @@ const PLAIN_FIELDS: [&str; 9] = [
 
 /// Identity of the bot.
 #[derive(Debug, Clone)]
-pub(super) struct Me {
+pub(super) struct BotIdentity {
     pub(super) id: u64,
     pub(super) name: String,
     /// Set if it sees all messages of groups, that is, has no privacy mode.
@@ -193,20 +193,20 @@ impl Update {
 }
 
 /// Returns the place of a message. Outside of forums a thread is a chain of replies, which is not a chat of its own.
-pub(super) fn place(message: &Message) -> Place {
+pub(super) fn place(message: &Message) -> ChatThread {
     let is_topic = message.is_topic_message.unwrap_or_default();
-    Place {
+    ChatThread {
         chat_id: message.chat.id,
         thread_id: message.message_thread_id.filter(|_| is_topic),
     }
 }
 
 /// Returns the place of a button, and the message above it.
-pub(super) fn pressed_at(query: &CallbackQuery) -> Option<(Place, i32)> {
+pub(super) fn pressed_at(query: &CallbackQuery) -> Option<(ChatThread, i32)> {
     match query.message.as_ref()? {
         MaybeInaccessibleMessage::Message(message) => Some((place(message), message.message_id)),
         MaybeInaccessibleMessage::InaccessibleMessage(message) => {
-            let place = Place {
+            let place = ChatThread {
                 chat_id: message.chat.id,
                 thread_id: None,
             };
@@ -247,7 +247,7 @@ pub(super) fn person(user: &frankenstein::types::User) -> Sender {
 
 /// Returns the text of a message, without the bot's name if that only says who is meant, and whether it is meant. The
 /// command of another bot is not text.
-pub(super) fn addressed(message: &Message, me: &Me) -> (String, bool) {
+pub(super) fn addressed(message: &Message, me: &BotIdentity) -> (String, bool) {
     let text = message.text.as_ref().or(message.caption.as_ref());
     let text = text.cloned().unwrap_or_default();
     let entities = message
@@ -292,17 +292,17 @@ pub(super) fn addressed(message: &Message, me: &Me) -> (String, bool) {
     (shown, is_meant)
 }
 
-fn is_name(name: Option<&str>, me: &Me) -> bool {
+fn is_name(name: Option<&str>, me: &BotIdentity) -> bool {
     name.is_some_and(|name| !me.name.is_empty() && name.eq_ignore_ascii_case(&me.name))
 }
 
-fn is_reply_to_other_bot(message: &Message, me: &Me) -> bool {
+fn is_reply_to_other_bot(message: &Message, me: &BotIdentity) -> bool {
     let replied = message.reply_to_message.as_ref();
     let author = replied.and_then(|it| it.from.as_ref());
     author.is_some_and(|user| user.is_bot && user.id != me.id)
 }
 
-fn is_reply_to(message: &Message, me: &Me) -> bool {
+fn is_reply_to(message: &Message, me: &BotIdentity) -> bool {
     let replied = message.reply_to_message.as_ref();
     let author = replied.and_then(|it| it.from.as_ref());
     author.is_some_and(|user| user.id == me.id)

@@ -1,7 +1,7 @@
 //! Markdown to text with entities.
 
 use super::table::Table;
-use super::{Entity, Formatted, units};
+use super::{Entity, FormattedText, units};
 use frankenstein::types::MessageEntityType as Kind;
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
@@ -13,7 +13,7 @@ const LANGUAGE_CHARS_MAX: usize = 32;
 /// Reads Markdown as models write it. Elements without a counterpart become text: tables are set in columns, images are
 /// links, and HTML is shown as it is written.
 #[must_use]
-pub fn formatted(markdown: &str) -> Formatted {
+pub fn formatted(markdown: &str) -> FormattedText {
     let shown: String = markdown.chars().filter(|it| is_shown(*it)).collect();
     let mut writer = Writer::default();
     for event in Parser::new_ext(&shown, options()) {
@@ -32,20 +32,20 @@ fn is_shown(it: char) -> bool {
 
 #[derive(Default)]
 struct Writer {
-    out: Formatted,
+    out: FormattedText,
     /// The length of the text in UTF-16 units.
     length: usize,
     /// Line ends that are written before the next text.
     gap: usize,
     /// The entities that began, and whether they are written at their end.
-    open: Vec<Open>,
+    open: Vec<OpenEntity>,
     /// The lists around, with the number of the next item.
     lists: Vec<Option<u64>>,
     quotes: usize,
     table: Option<Table>,
 }
 
-struct Open {
+struct OpenEntity {
     kind: Kind,
     begin: usize,
     detail: Option<String>,
@@ -195,7 +195,7 @@ impl Writer {
     fn begin(&mut self, kind: Kind, detail: Option<String>) {
         if self.table.is_none() {
             self.begin_line();
-            self.open.push(Open {
+            self.open.push(OpenEntity {
                 kind,
                 begin: self.length,
                 detail,
@@ -243,7 +243,7 @@ impl Writer {
         }
     }
 
-    fn finish(mut self) -> Formatted {
+    fn finish(mut self) -> FormattedText {
         self.out
             .entities
             .sort_by_key(|it| (it.at.start, std::cmp::Reverse(it.at.end)));

@@ -23,7 +23,7 @@ const ENTITIES_MAX: usize = 100;
 
 /// A text and its formatting.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Formatted {
+pub struct FormattedText {
     /// The text as it is read.
     pub text: String,
     /// Its formatting, by where it begins.
@@ -41,7 +41,7 @@ pub struct Entity {
     pub detail: Option<String>,
 }
 
-impl Formatted {
+impl FormattedText {
     /// Builds a text without formatting.
     #[must_use]
     pub fn plain(text: &str) -> Self {

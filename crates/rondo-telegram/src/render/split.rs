@@ -1,12 +1,12 @@
 //! Cuts a long text into messages, with its formatting.
 
-use super::{Entity, Formatted, units};
+use super::{Entity, FormattedText, units};
 use unicode_segmentation::UnicodeSegmentation as _;
 
 /// Cuts a text into parts of at most `units_max` UTF-16 units (at least 2), preferably between paragraphs, else between
 /// lines, else between words. Formatting continues in the next part. Parts are never empty; there may be none.
 #[must_use]
-pub fn split(formatted: &Formatted, units_max: usize) -> Vec<Formatted> {
+pub fn split(formatted: &FormattedText, units_max: usize) -> Vec<FormattedText> {
     let mut parts = Vec::new();
     let mut rest = formatted.text.as_str();
     let mut begin = 0;
@@ -15,7 +15,7 @@ pub fn split(formatted: &Formatted, units_max: usize) -> Vec<Formatted> {
         let (part, after) = rest.split_at(cut);
         let shown = part.trim_end();
         if !shown.trim().is_empty() {
-            parts.push(Formatted {
+            parts.push(FormattedText {
                 text: shown.to_owned(),
                 entities: within(&formatted.entities, begin, units(shown)),
             });
@@ -86,7 +86,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn texts(text: &str, max: usize) -> Vec<String> {
-        let parts = split(&Formatted::plain(text), max);
+        let parts = split(&FormattedText::plain(text), max);
         parts.into_iter().map(|it| it.text).collect()
     }
 

@@ -10,7 +10,7 @@ mod plan;
 
 pub(crate) use piece::no_preview;
 
-use crate::channel::{Place, Telegram};
+use crate::channel::{ChatThread, Telegram};
 use crate::clock;
 use failure::{failed, is_of_form};
 use plan::{Piece, Plan};
@@ -28,10 +28,10 @@ const PARTS_MAX: usize = 1_000;
 /// Which parts of messages were sent, so that those are not sent again if a later one failed. It does not outlive the
 /// process: then all parts are sent again.
 #[derive(Debug, Default)]
-pub(crate) struct Parts(HashMap<String, Sent>);
+pub(crate) struct Parts(HashMap<String, SentParts>);
 
 #[derive(Debug, Clone, Default)]
-struct Sent {
+struct SentParts {
     count: usize,
     first: Option<i32>,
     /// Set if Telegram refused it as a rich message.
@@ -41,7 +41,7 @@ struct Sent {
 impl Telegram {
     /// Sends a message, or what is left of it.
     pub(crate) async fn deliver(&self, message: &Outgoing) -> Result<Receipt, SendError> {
-        let place = Place::of(&message.chat).ok_or_else(|| SendError::Refused {
+        let place = ChatThread::of(&message.chat).ok_or_else(|| SendError::Refused {
             reason: "the chat is not on Telegram".to_owned(),
         })?;
         let mut sent = self
@@ -86,7 +86,7 @@ impl Telegram {
     }
 
     /// Waits until a message may be sent to a chat.
-    pub(crate) async fn paced(&self, place: Place) -> Result<(), Duration> {
+    pub(crate) async fn paced(&self, place: ChatThread) -> Result<(), Duration> {
         let wait = {
             let mut pace = self.pace();
             let now = clock::now();
@@ -104,7 +104,7 @@ impl Telegram {
         self.parts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn remember(&self, key: &str, sent: Sent) {
+    fn remember(&self, key: &str, sent: SentParts) {
         let mut parts = self.parts();
         if parts.0.len() >= PARTS_MAX {
             parts.0.clear();

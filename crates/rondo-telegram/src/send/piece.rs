@@ -3,9 +3,9 @@
 use super::failure::{is_no_edit, is_no_thread, is_of_form, is_same};
 use super::plan::Piece;
 use super::{file, message_id};
-use crate::channel::{Place, Telegram};
+use crate::channel::{ChatThread, Telegram};
 use crate::receive::{encoded, image_type};
-use crate::render::Formatted;
+use crate::render::FormattedText;
 use crate::{ApiError, Form};
 use bytes::Bytes;
 use frankenstein::methods::{EditMessageTextParams, SendMessageParams, SendRichMessageParams};
@@ -26,7 +26,7 @@ const LABEL_CHARS_MAX: usize = 60;
 
 /// Parameters that accompany a text.
 struct Context {
-    place: Place,
+    place: ChatThread,
     /// The message to edit instead of sending one.
     edit: Option<i32>,
     reply_to: Option<i32>,
@@ -43,7 +43,7 @@ impl Telegram {
     /// Sends a piece and returns the id of the message.
     pub(super) async fn send_piece(
         &self,
-        place: Place,
+        place: ChatThread,
         message: &Outgoing,
         piece: &Piece,
         is_first: bool,
@@ -70,7 +70,7 @@ impl Telegram {
             Piece::File(file) => match file::read(file).await {
                 Ok(bytes) => self.send_attached(context, &file.name, bytes).await,
                 Err(notice) => {
-                    self.send_formatted(context, &Formatted::plain(&notice))
+                    self.send_formatted(context, &FormattedText::plain(&notice))
                         .await
                 }
             },
@@ -78,7 +78,11 @@ impl Telegram {
     }
 
     /// Sends a text with its entities, or without where Telegram does not take them.
-    async fn send_formatted(&self, context: Context, text: &Formatted) -> Result<i32, ApiError> {
+    async fn send_formatted(
+        &self,
+        context: Context,
+        text: &FormattedText,
+    ) -> Result<i32, ApiError> {
         let again = Context {
             buttons: context.buttons.clone(),
             ..context
@@ -222,7 +226,7 @@ impl Telegram {
     async fn sent(
         &self,
         method: &'static str,
-        place: Place,
+        place: ChatThread,
         parameters: &impl Serialize,
     ) -> Result<i32, ApiError> {
         self.in_pace(method, place).await?;
@@ -230,7 +234,7 @@ impl Telegram {
     }
 
     /// Waits for the pace. A long wait is an error as if Telegram had asked for it.
-    async fn in_pace(&self, method: &'static str, place: Place) -> Result<(), ApiError> {
+    async fn in_pace(&self, method: &'static str, place: ChatThread) -> Result<(), ApiError> {
         let waited = self.paced(place).await;
         waited.map_err(|wait| ApiError::Refused {
             method,

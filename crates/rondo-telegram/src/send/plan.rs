@@ -1,6 +1,6 @@
 //! Which messages of Telegram a message of the hub becomes.
 
-use crate::render::{Formatted, TEXT_UNITS_MAX, formatted, rich, split};
+use crate::render::{FormattedText, TEXT_UNITS_MAX, formatted, rich, split};
 use bytes::Bytes;
 use rondo_hub::channel::{Outgoing, OutgoingFile};
 
@@ -16,7 +16,7 @@ pub(super) enum Piece {
     /// Markdown that Telegram reads itself.
     Rich(String),
     /// Text with entities.
-    Text(Formatted),
+    Text(FormattedText),
     /// A file of the chat's directory.
     File(OutgoingFile),
     /// A long text as a file.

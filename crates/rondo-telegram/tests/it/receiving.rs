@@ -2,7 +2,7 @@
 
 use crate::support::{Hub, bot, telegram};
 use rondo_hub::channel::{Channel as _, ChannelError, ChatKind, InboundBody};
-use rondo_hub::inbox::{InboxError, Taken};
+use rondo_hub::inbox::{InboxError, InboxResult};
 use rondo_testkit::telegram::{BOT_NAME, Fault, Place};
 use rondo_types::AnswerValue;
 use serde_json::json;
@@ -373,7 +373,7 @@ async fn a_pressed_button_is_an_answer_and_then_goes() {
     server.until(|it| it.seen(7)[0].buttons.is_empty()).await;
     assert_eq!(server.pressed()[0].1, None);
 
-    hub.decide(Taken::Dropped);
+    hub.decide(InboxResult::Dropped);
     server.press(&shown, 99, "Allow");
     server.until(|it| it.pressed().len() == 2).await;
     assert_eq!(

@@ -5,7 +5,7 @@ use rondo_http::{Network, Transport};
 use rondo_hub::channel::{
     Channel as _, ChannelError, ChatKey, Choice, Inbound, OutboxKind, Outgoing,
 };
-use rondo_hub::inbox::{Inbox, InboxError, Receiver, Taken};
+use rondo_hub::inbox::{Inbox, InboxError, InboxResult, Receiver};
 use rondo_telegram::{Api, BotToken, Telegram, TelegramSettings};
 use rondo_testkit::telegram::BotServer;
 use rondo_types::AnswerValue;
@@ -85,7 +85,7 @@ struct State {
     events: watch::Sender<Vec<Inbound>>,
     refusals: Mutex<HashMap<String, Vec<InboxError>>>,
     admitted: Mutex<Option<Vec<String>>>,
-    decision: Mutex<Taken>,
+    decision: Mutex<InboxResult>,
     /// States that the channel reported.
     told: watch::Sender<Vec<String>>,
 }
@@ -96,7 +96,7 @@ impl Default for Hub {
             events: watch::Sender::new(Vec::new()),
             refusals: Mutex::default(),
             admitted: Mutex::default(),
-            decision: Mutex::new(Taken::Accepted),
+            decision: Mutex::new(InboxResult::Accepted),
             told: watch::Sender::new(Vec::new()),
         }))
     }
@@ -150,7 +150,7 @@ impl Hub {
         *self.0.admitted.lock().expect("no panic") = Some(senders);
     }
 
-    pub(crate) fn decide(&self, taken: Taken) {
+    pub(crate) fn decide(&self, taken: InboxResult) {
         *self.0.decision.lock().expect("no panic") = taken;
     }
 }
@@ -164,7 +164,7 @@ impl Receiver for Hub {
             .is_none_or(|it| it.contains(&event.sender.id))
     }
 
-    async fn take(&self, event: Inbound) -> Result<Taken, InboxError> {
+    async fn take(&self, event: Inbound) -> Result<InboxResult, InboxError> {
         let mut refusals = self.0.refusals.lock().expect("no panic");
         if let Some(error) = refusals.get_mut(&event.chat.chat_id).and_then(Vec::pop) {
             return Err(error);
@@ -172,9 +172,9 @@ impl Receiver for Hub {
         let decision = *self.0.decision.lock().expect("no panic");
         let is_known = |it: &Inbound| it.event_id == event.event_id;
         if self.0.events.borrow().iter().any(is_known) {
-            return Ok(Taken::Duplicate);
+            return Ok(InboxResult::Duplicate);
         }
-        if decision == Taken::Accepted {
+        if decision == InboxResult::Accepted {
             self.0.events.send_modify(|events| events.push(event));
         }
         Ok(decision)

@@ -6,7 +6,7 @@
 
 use super::looking::one_line;
 use crate::blocking::Call;
-use crate::walk::{Found, Order, Walk};
+use crate::walk::{Order, Walk, WalkEntry};
 use crate::workspace::{Access, Workspace};
 use std::io::{BufReader, Read as _};
 use std::ops::ControlFlow;
@@ -89,22 +89,22 @@ pub(super) struct Counts {
 pub(super) fn count(question: &str, workspace: &Arc<Workspace>) -> Counts {
     let asked = asked(question, workspace);
     let facts = asked.as_ref().and_then(|asked| asked.facts(workspace));
-    let files = asked.filter(|it| it.thing == Thing::Lines && facts.is_some());
+    let files = asked.filter(|it| it.thing == CountedThing::Lines && facts.is_some());
     Counts {
         facts: facts.unwrap_or_default(),
         files: files.map(|it| it.places).unwrap_or_default(),
     }
 }
 
-fn asked(question: &str, workspace: &Workspace) -> Option<Asked> {
+fn asked(question: &str, workspace: &Workspace) -> Option<CountQuestion> {
     let words = words(question)?;
     let mut rest = words.get(behind_asking(&words)?..)?.iter();
     let (thing, endings) = thing(rest.by_ref())?;
-    let mut asked = Asked {
+    let mut asked = CountQuestion {
         thing,
         endings,
         places: Vec::new(),
-        all_levels: thing == Thing::Files,
+        all_levels: thing == CountedThing::Files,
     };
     for word in rest {
         asked.take(word, workspace)?;
@@ -167,22 +167,22 @@ impl Word {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Thing {
+enum CountedThing {
     Files,
     Directories,
     Lines,
 }
 
 /// Takes the words up to the one that says what is counted, and returns the endings of names that those before it mean.
-fn thing<'a>(words: impl Iterator<Item = &'a Word>) -> Option<(Thing, Vec<String>)> {
+fn thing<'a>(words: impl Iterator<Item = &'a Word>) -> Option<(CountedThing, Vec<String>)> {
     let mut endings = Vec::new();
     for word in words {
         let thing = if word.is_one_of(&FILES) {
-            Thing::Files
+            CountedThing::Files
         } else if word.is_one_of(&DIRECTORIES) {
-            Thing::Directories
+            CountedThing::Directories
         } else if word.lower == "lines" {
-            Thing::Lines
+            CountedThing::Lines
         } else if let Some(more) = word.endings() {
             endings.extend(more);
             continue;
@@ -191,15 +191,15 @@ fn thing<'a>(words: impl Iterator<Item = &'a Word>) -> Option<(Thing, Vec<String
         } else {
             return None;
         };
-        let fits = thing == Thing::Files || endings.is_empty();
+        let fits = thing == CountedThing::Files || endings.is_empty();
         return fits.then_some((thing, endings));
     }
     None
 }
 
 /// Requested count, with its directory.
-struct Asked {
-    thing: Thing,
+struct CountQuestion {
+    thing: CountedThing,
     /// Of the files' names; any, if there are none.
     endings: Vec<String>,
     /// Directories, or files where lines are counted, as the question names them.
@@ -207,7 +207,7 @@ struct Asked {
     all_levels: bool,
 }
 
-impl Asked {
+impl CountQuestion {
     /// Takes a word behind the one that says what is counted; `None` if it asks for more than a count.
     fn take(&mut self, word: &Word, workspace: &Workspace) -> Option<()> {
         self.all_levels |= word.is_one_of(&ALL_LEVELS);
@@ -217,13 +217,15 @@ impl Asked {
         }
         let metadata = metadata(workspace, &word.text);
         let is_place = metadata.is_some_and(|it| match self.thing {
-            Thing::Lines => it.is_file(),
-            Thing::Files | Thing::Directories => it.is_dir(),
+            CountedThing::Lines => it.is_file(),
+            CountedThing::Files | CountedThing::Directories => it.is_dir(),
         });
         if is_place {
             self.places.push(word.text.clone());
         } else {
-            let endings = word.endings().filter(|_| self.thing == Thing::Files)?;
+            let endings = word
+                .endings()
+                .filter(|_| self.thing == CountedThing::Files)?;
             self.endings.extend(endings);
         }
         Some(())
@@ -233,13 +235,15 @@ impl Asked {
         let started = Instant::now();
         let here = [".".to_owned()];
         let places: &[String] = match (self.thing, self.places.is_empty()) {
-            (Thing::Lines, true) => return None,
+            (CountedThing::Lines, true) => return None,
             (_, true) => &here,
             (_, false) => &self.places,
         };
         let facts = places.iter().map(|place| match self.thing {
-            Thing::Lines => lines(workspace, place, started),
-            Thing::Files | Thing::Directories => self.entries(workspace, place, started),
+            CountedThing::Lines => lines(workspace, place, started),
+            CountedThing::Files | CountedThing::Directories => {
+                self.entries(workspace, place, started)
+            }
         });
         facts.collect()
     }
@@ -268,8 +272,8 @@ impl Asked {
         let is_cut = hit_bound.ok()? || is_cut;
         let more = if is_cut { "more than " } else { "" };
         let what = match self.thing {
-            Thing::Directories => "directories",
-            Thing::Files | Thing::Lines => "files",
+            CountedThing::Directories => "directories",
+            CountedThing::Files | CountedThing::Lines => "files",
         };
         let kinds: String = self.endings.iter().map(|it| format!(" *.{it}")).collect();
         let levels = if self.all_levels {
@@ -284,8 +288,8 @@ impl Asked {
         Some(format!("{name} has {more}{count} {what}{kinds}{levels}"))
     }
 
-    fn counts(&self, found: &Found) -> bool {
-        if self.thing == Thing::Directories {
+    fn counts(&self, found: &WalkEntry) -> bool {
+        if self.thing == CountedThing::Directories {
             return found.metadata.is_dir();
         }
         let ending = found.relative.extension().and_then(|it| it.to_str());

@@ -1,7 +1,7 @@
 //! The listing of a directory. It says how many files a directory has only if all are listed: a small model takes
 //! any number that it sees for the one that was asked for.
 
-use super::looking::{Listed, Seen};
+use super::looking::{DirectoryContents, ListedEntry};
 use std::fmt;
 
 /// Files of the directory itself that are named, directories below it, and entries of each.
@@ -10,7 +10,7 @@ const DIRECTORIES_MAX: usize = 8;
 const ENTRIES_OF_DIRECTORY_MAX: usize = 8;
 
 /// Writes the listing, without a line end behind it.
-pub(super) fn write(f: &mut fmt::Formatter<'_>, seen: &Seen) -> fmt::Result {
+pub(super) fn write(f: &mut fmt::Formatter<'_>, seen: &DirectoryContents) -> fmt::Result {
     writeln!(f, "<files>")?;
     if let Some(branch) = &seen.branch {
         writeln!(f, "(git repository, branch {branch})")?;
@@ -54,7 +54,10 @@ pub(super) fn write(f: &mut fmt::Formatter<'_>, seen: &Seen) -> fmt::Result {
 
 /// Returns the directories below, those of the upper levels first, each with some of its entries; without those that
 /// have none.
-fn below(seen: &Seen, is_named: impl Fn(&Listed) -> bool) -> Vec<(&str, Vec<&Listed>)> {
+fn below(
+    seen: &DirectoryContents,
+    is_named: impl Fn(&ListedEntry) -> bool,
+) -> Vec<(&str, Vec<&ListedEntry>)> {
     let below = seen.directories.iter().filter(|(path, _)| !path.is_empty());
     let mut below: Vec<_> = below
         .map(|(path, entries)| {
@@ -68,7 +71,7 @@ fn below(seen: &Seen, is_named: impl Fn(&Listed) -> bool) -> Vec<(&str, Vec<&Lis
 }
 
 /// Returns the file with most lines, the first of several, if there is more than one and all were read.
-fn longest(seen: &Seen) -> Option<&str> {
+fn longest(seen: &DirectoryContents) -> Option<&str> {
     let files = seen.files.iter();
     let files = files.filter(|_| seen.is_whole && seen.files.len() > 1);
     let longest = files.rev().max_by_key(|file| file.text.lines().count())?;

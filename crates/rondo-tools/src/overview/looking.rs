@@ -3,7 +3,7 @@
 use super::rank::TextFile;
 use crate::blocking::Call;
 use crate::failure::Failure;
-use crate::walk::{Found, Order, Walk};
+use crate::walk::{Order, Walk, WalkEntry};
 use crate::workspace::{Access, Workspace, WorkspacePath, open_regular};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -28,11 +28,11 @@ const HEAD_BYTES_MAX: u64 = 512;
 
 /// Content of a directory.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct DirectoryContents {
     /// The branch that is checked out, if the directory is the top of a repository.
     pub(super) branch: Option<String>,
     /// Entries by their directories, of which the working directory has the empty path.
-    pub(super) directories: BTreeMap<String, Vec<Listed>>,
+    pub(super) directories: BTreeMap<String, Vec<ListedEntry>>,
     /// Small text files.
     pub(super) files: Vec<TextFile>,
     /// Set if `directories` is complete.
@@ -43,13 +43,13 @@ pub(super) struct Seen {
 
 /// An entry of a directory.
 #[derive(Debug)]
-pub(super) struct Listed {
+pub(super) struct ListedEntry {
     name: String,
     lines: Option<usize>,
     pub(super) is_file: bool,
 }
 
-impl fmt::Display for Listed {
+impl fmt::Display for ListedEntry {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.lines {
             Some(lines) => write!(f, "{} ({lines} lines)", self.name),
@@ -61,15 +61,15 @@ impl fmt::Display for Listed {
 
 /// Looks at the working directory of a workspace. Hidden and ignored files are left out, and so are links. Blocks for
 /// at most 150 milliseconds and one read.
-pub(super) fn look(workspace: &Arc<Workspace>) -> Seen {
+pub(super) fn look(workspace: &Arc<Workspace>) -> DirectoryContents {
     let mut looking = Looking {
         started: Instant::now(),
         visited: 0,
         read_bytes: 0,
-        seen: Seen {
+        seen: DirectoryContents {
             has_all_names: true,
             is_whole: true,
-            ..Seen::default()
+            ..DirectoryContents::default()
         },
     };
     // An unreadable directory counts as empty: the model can still run commands.
@@ -84,7 +84,7 @@ struct Looking {
     started: Instant,
     visited: usize,
     read_bytes: u64,
-    seen: Seen,
+    seen: DirectoryContents,
 }
 
 impl Looking {
@@ -117,7 +117,7 @@ impl Looking {
         self.seen.is_whole = false;
     }
 
-    fn take(&mut self, place: &WorkspacePath<'_>, found: &Found) {
+    fn take(&mut self, place: &WorkspacePath<'_>, found: &WalkEntry) {
         let (is_file, is_dir) = (found.metadata.is_file(), found.metadata.is_dir());
         if is_dir && found.relative.components().count() >= DEPTH_MAX {
             self.leave_out();
@@ -128,7 +128,7 @@ impl Looking {
         let path = one_line(&place.show(&found.relative));
         let text = is_file.then(|| self.read(place, found)).flatten();
         let (directory, name) = path.rsplit_once('/').unwrap_or(("", &path));
-        let listed = Listed {
+        let listed = ListedEntry {
             name: name.to_owned(),
             lines: text.as_ref().map(|text| text.lines().count()),
             is_file,
@@ -147,7 +147,7 @@ impl Looking {
     }
 
     /// Reads a small text file, while there is room for one.
-    fn read(&mut self, place: &WorkspacePath<'_>, found: &Found) -> Option<String> {
+    fn read(&mut self, place: &WorkspacePath<'_>, found: &WalkEntry) -> Option<String> {
         let bytes = found.metadata.len();
         let fits = bytes <= FILE_BYTES_MAX
             && self.read_bytes + bytes <= READ_BYTES_MAX

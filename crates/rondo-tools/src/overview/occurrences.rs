@@ -1,6 +1,6 @@
 //! Hints after a search without findings: its words that occur in the files, and similar ones.
 
-use super::looking::{Seen, look};
+use super::looking::{DirectoryContents, look};
 use super::words::stem;
 use crate::workspace::Workspace;
 use std::collections::HashMap;
@@ -93,7 +93,7 @@ impl fmt::Display for Occurrences {
 }
 
 /// Returns the words of a command line that are not programs, options or files, in lower case.
-fn searched(command: &str, seen: &Seen) -> Vec<String> {
+fn searched(command: &str, seen: &DirectoryContents) -> Vec<String> {
     let arguments = shlex::split(command).unwrap_or_else(|| {
         let words = command.split_whitespace();
         words.map(str::to_owned).collect()
@@ -112,7 +112,7 @@ fn searched(command: &str, seen: &Seen) -> Vec<String> {
 }
 
 /// `true` if an argument is an option, or names a place to search.
-fn is_place(argument: &str, seen: &Seen) -> bool {
+fn is_place(argument: &str, seen: &DirectoryContents) -> bool {
     let path = argument.trim_start_matches("./").trim_end_matches('/');
     argument.starts_with(['-', '*', '/', '.'])
         || seen.directories.contains_key(path)
@@ -120,7 +120,7 @@ fn is_place(argument: &str, seen: &Seen) -> bool {
         || path.contains("/*")
 }
 
-fn words_of(seen: &Seen) -> Words<'_> {
+fn words_of(seen: &DirectoryContents) -> Words<'_> {
     let mut words = Words::new();
     for (index, file) in seen.files.iter().enumerate() {
         for word in file.text.split(|c: char| !c.is_alphanumeric()) {

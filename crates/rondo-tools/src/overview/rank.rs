@@ -36,7 +36,7 @@ pub(super) struct Hit {
 
 /// The lines of a file that have all words of its best line.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Together {
+pub(super) struct MatchingLines {
     pub(super) file: usize,
     pub(super) words: Vec<String>,
     pub(super) lines: Vec<usize>,
@@ -52,7 +52,7 @@ pub(super) struct Ranking {
     /// Lines, the likeliest first.
     pub(super) hits: Vec<Hit>,
     /// One for each file that has such lines, that with the likeliest line first.
-    pub(super) together: Vec<Together>,
+    pub(super) together: Vec<MatchingLines>,
     /// Words that no line and no path has.
     pub(super) absent: Vec<String>,
 }
@@ -142,7 +142,7 @@ fn absent(words: &[Word], files: &[TextFile]) -> Vec<String> {
     absent.into_iter().map(|word| word.text.clone()).collect()
 }
 
-fn together(best: &Hit, hits: &[Hit], words: &[Word]) -> Together {
+fn together(best: &Hit, hits: &[Hit], words: &[Word]) -> MatchingLines {
     let of_file = hits.iter().filter(|hit| hit.file == best.file);
     let all = of_file.filter(|hit| best.words.iter().all(|word| hit.words.contains(word)));
     let mut lines: Vec<usize> = all.map(|hit| hit.line).collect();
@@ -151,7 +151,7 @@ fn together(best: &Hit, hits: &[Hit], words: &[Word]) -> Together {
         .words
         .iter()
         .filter_map(|word| Some(words.get(*word)?.text.clone()));
-    Together {
+    MatchingLines {
         file: best.file,
         words: names.collect(),
         lines,

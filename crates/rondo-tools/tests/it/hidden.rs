@@ -1,7 +1,7 @@
 //! Files that no tool may read.
 
 use crate::bench::Bench;
-use rondo_tools::{DeniedFiles, FoundHidden, Workspace, WorkspaceError};
+use rondo_tools::{DeniedFiles, HiddenPaths, Workspace, WorkspaceError};
 use serde_json::json;
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt as _;
@@ -118,7 +118,7 @@ fn what_is_hidden_is_found_with_a_directory_standing_for_all_in_it() {
     let mut found = bench.workspace.find_hidden();
     found.ignored.sort();
     let ignored = [".env", "a.pem", "env/b.pem", "own.txt", "private"];
-    let expected = FoundHidden {
+    let expected = HiddenPaths {
         ignored: ignored.map(|it| root.join(it)).to_vec(),
         denied: vec![root.join("denied")],
         closed: Vec::new(),
@@ -193,10 +193,10 @@ fn a_directory_that_cannot_be_looked_into_is_hidden_as_a_whole() {
         set(&root.join("sub"), mode);
         let found = hiding.find_hidden();
         set(&root.join("sub"), 0o755);
-        let expected = FoundHidden {
+        let expected = HiddenPaths {
             closed: vec![root.join("sub")],
             is_complete: true,
-            ..FoundHidden::default()
+            ..HiddenPaths::default()
         };
         assert_eq!(found, expected, "{mode:o}");
         set(&root, 0o311);
@@ -256,9 +256,9 @@ fn no_more_is_found_than_the_bound_and_it_is_said() {
     assert!(!bench.workspace.find_hidden().is_complete);
     std::fs::remove_file(bench.path(".rondoignore")).unwrap();
     bench.workspace = open(&bench);
-    let nothing = FoundHidden {
+    let nothing = HiddenPaths {
         is_complete: true,
-        ..FoundHidden::default()
+        ..HiddenPaths::default()
     };
     assert_eq!(bench.workspace.find_hidden(), nothing);
 }

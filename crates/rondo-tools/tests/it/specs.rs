@@ -1,6 +1,6 @@
 use crate::bench::Bench;
 use rondo_core::toolbox::Toolbox;
-use rondo_schema::{Prepared, Validator, prepare};
+use rondo_schema::{PreparedArguments, Validator, prepare};
 use rondo_tools::{TOOL_NAMES, file_tools};
 use rondo_types::{Concurrency, Effects, Recovery, ToolHints, ToolKind};
 
@@ -58,7 +58,7 @@ fn each_schema_compiles_and_guides_repair() {
         let prepared = prepare(raw, &schema, &validator);
         let is_ready = matches!(
             prepared,
-            Prepared::Ready {
+            PreparedArguments::Ready {
                 meaning_changed: false,
                 ..
             }

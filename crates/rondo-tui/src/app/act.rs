@@ -1,9 +1,9 @@
 //! What keys of the input do.
 
 use super::keys::{self, Action, action};
-use super::{App, Effect, Layer, Waiting};
+use super::{App, Effect, Layer, PendingMessage};
 use crate::prompt::slash::Command;
-use crate::prompt::vi::Wish;
+use crate::prompt::vi::ViRequest;
 use crate::prompt::{edit, spelled};
 use crossterm::event::{KeyCode, KeyEvent};
 use rondo_core::session::{Delivery, TicketId};
@@ -54,9 +54,9 @@ impl App {
         let mut effects = Vec::new();
         for wish in wishes {
             match wish {
-                Wish::Up => effects.extend(self.previous()),
-                Wish::Down => effects.extend(self.next()),
-                Wish::Search => self.search_history(),
+                ViRequest::Up => effects.extend(self.previous()),
+                ViRequest::Down => effects.extend(self.next()),
+                ViRequest::Search => self.search_history(),
             }
         }
         if let Some(vi) = &mut self.vi {
@@ -261,7 +261,7 @@ impl App {
         }
     }
 
-    fn edit_waiting(&mut self, waiting: &Waiting) {
+    fn edit_waiting(&mut self, waiting: &PendingMessage) {
         self.editor.set(&waiting.text);
         self.attached.clone_from(&waiting.attached);
     }
@@ -315,7 +315,7 @@ impl App {
 }
 
 /// Has a message wait that was taken back.
-fn submitted(waiting: Waiting) -> Effect {
+fn submitted(waiting: PendingMessage) -> Effect {
     Effect::Submit {
         text: waiting.text,
         attached: waiting.attached,

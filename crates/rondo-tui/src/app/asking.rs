@@ -24,12 +24,12 @@ pub(super) struct Asking {
     answered: Vec<String>,
     /// Those whose panel was closed.
     put_off: Vec<String>,
-    held: Held,
+    held: HeldKey,
 }
 
 /// The key that was pressed last, which may be held.
 #[derive(Debug, Default)]
-struct Held {
+struct HeldKey {
     key: Option<(KeyCode, KeyModifiers)>,
     /// When it was pressed first.
     began: TimeMs,
@@ -38,7 +38,7 @@ struct Held {
     count: u32,
 }
 
-impl Held {
+impl HeldKey {
     fn press(&mut self, key: &KeyEvent, now: TimeMs) {
         let pressed = Some((key.code, key.modifiers));
         let gap_max = match self.count {

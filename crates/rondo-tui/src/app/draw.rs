@@ -1,10 +1,10 @@
 //! The frame: the conversation above, what waits and the input below.
 
-use super::{App, Drawn, Layer, help, keys};
+use super::{App, DrawnPlaces, Layer, help, keys};
 use crate::prompt::vi::Vi;
-use crate::terminal::painter::Moved;
+use crate::terminal::painter::MovedRows;
 use crate::text::{Piece, Row, clean, columns};
-use crate::transcript::{Frame, Place};
+use crate::transcript::{Frame, RowPosition};
 use ratatui_core::buffer::Buffer;
 use ratatui_core::layout::{Position, Rect};
 use ratatui_core::style::Style;
@@ -24,7 +24,7 @@ pub(crate) struct Drawing {
     pub(crate) buffer: Buffer,
     pub(crate) caret: Option<Position>,
     /// Rows that moved up since the frame before.
-    pub(crate) moved: Option<Moved>,
+    pub(crate) moved: Option<MovedRows>,
 }
 
 impl App {
@@ -86,7 +86,7 @@ impl App {
         }
     }
 
-    fn draw_conversation(&mut self, buffer: &mut Buffer, area: Rect) -> Option<Moved> {
+    fn draw_conversation(&mut self, buffer: &mut Buffer, area: Rect) -> Option<MovedRows> {
         let theme = self.theme;
         let frame = Frame {
             width: usize::from(area.width),
@@ -108,9 +108,9 @@ impl App {
                 buffer.set_stringn(0, y, mark, 1, theme.focus);
             }
         }
-        let places: Vec<Place> = rows.into_iter().map(|it| it.0).collect();
+        let places: Vec<RowPosition> = rows.into_iter().map(|it| it.0).collect();
         let moved = moved(&self.drawn.places, &places, area, self.drawn.area);
-        self.drawn = Drawn { area, places };
+        self.drawn = DrawnPlaces { area, places };
         moved
     }
 
@@ -152,7 +152,7 @@ impl App {
     }
 
     /// Returns what stands below the conversation.
-    fn below(&mut self, width: usize) -> Below {
+    fn below(&mut self, width: usize) -> LowerRows {
         let theme = self.theme;
         let mut rows = self.opener_rows(width);
         if let Some(line) = self.activity_line(width) {
@@ -192,7 +192,7 @@ impl App {
                 caret
             }
         };
-        Below { rows, caret }
+        LowerRows { rows, caret }
     }
 
     fn waiting_rows(&self, rows: &mut Vec<Row>) {
@@ -263,7 +263,7 @@ impl App {
     }
 }
 
-struct Below {
+struct LowerRows {
     rows: Vec<Row>,
     caret: Option<(usize, usize)>,
 }
@@ -307,7 +307,12 @@ pub(super) fn panel(
 }
 
 /// Returns by how much rows moved up between two frames of one size.
-fn moved(before: &[Place], now: &[Place], area: Rect, drawn: Rect) -> Option<Moved> {
+fn moved(
+    before: &[RowPosition],
+    now: &[RowPosition],
+    area: Rect,
+    drawn: Rect,
+) -> Option<MovedRows> {
     let first = now.first()?;
     let is_full = before.len() == now.len() && now.len() == usize::from(area.height);
     if area != drawn || !is_full || before.first() == Some(first) {
@@ -318,7 +323,7 @@ fn moved(before: &[Place], now: &[Place], area: Rect, drawn: Rect) -> Option<Mov
         .iter()
         .skip(by)
         .eq(now.iter().take(before.len() - by));
-    is_same.then(|| Moved {
+    is_same.then(|| MovedRows {
         top: area.top(),
         bottom: area.bottom(),
         by: u16::try_from(by).unwrap_or(0),

@@ -18,12 +18,12 @@ pub(super) struct Earlier {
     /// Whether somebody went up though all that was told is in view.
     is_wanted: bool,
     /// What is done once they are there.
-    then: Option<Then>,
+    then: Option<AfterReading>,
 }
 
 /// What waits for earlier turns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Then {
+pub(super) enum AfterReading {
     /// Show all of the session in the pager.
     Page,
     /// Go to its beginning.
@@ -79,8 +79,8 @@ impl App {
             self.story.put_before(*story);
         }
         match was.then {
-            Some(Then::Page) => return self.page_all(),
-            Some(Then::GoToTop) => self.go_to_top(),
+            Some(AfterReading::Page) => return self.page_all(),
+            Some(AfterReading::GoToTop) => self.go_to_top(),
             None => self.find_missed(),
         }
         Vec::new()
@@ -89,7 +89,7 @@ impl App {
     /// Shows all of the session in the pager.
     pub(super) fn page_all(&mut self) -> Vec<Effect> {
         if self.earlier.turns > 0 {
-            self.earlier.then = Some(Then::Page);
+            self.earlier.then = Some(AfterReading::Page);
             return Vec::new();
         }
         vec![Effect::Page(self.story.transcript.text())]
@@ -98,7 +98,7 @@ impl App {
     /// Goes to the beginning of the session.
     pub(super) fn go_to_top(&mut self) {
         if self.earlier.turns > 0 {
-            self.earlier.then = Some(Then::GoToTop);
+            self.earlier.then = Some(AfterReading::GoToTop);
             return;
         }
         let theme = self.theme;

@@ -3,14 +3,14 @@
 use super::{App, Effect, Layer};
 use crate::prompt::Editor;
 use crate::prompt::spelled;
-use crate::transcript::{Frame, Place};
+use crate::transcript::{Frame, RowPosition};
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
 /// What is looked for, and where it was found.
 #[derive(Debug, Default)]
 pub(crate) struct Find {
     pub(super) words: Editor,
-    pub(super) at: Option<Place>,
+    pub(super) at: Option<RowPosition>,
     /// Whether nothing was found.
     pub(super) is_missed: bool,
 }

@@ -2,7 +2,7 @@
 
 use super::{App, Effect, Layer, python_pane};
 use crate::prompt::mode::{Line, Mode};
-use crate::prompt::reply::{AtPrompt, FailedCell, Panel};
+use crate::prompt::reply::{FailedCell, Panel, PromptState};
 use crate::prompt::slash;
 use crate::transcript::Entry as Told;
 use rondo_core::session::Delivery;
@@ -74,8 +74,8 @@ impl App {
     }
 
     /// Returns the state of the prompt, for a slash command.
-    pub(crate) fn at_prompt(&mut self) -> AtPrompt {
-        AtPrompt {
+    pub(crate) fn at_prompt(&mut self) -> PromptState {
+        PromptState {
             mode: self.language,
             is_busy: self.is_busy(),
             runs_own: self.runs_own(),

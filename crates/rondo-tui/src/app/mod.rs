@@ -46,7 +46,7 @@ pub(crate) use effect::Effect;
 pub(crate) use notice::Notice;
 pub(crate) use pane_complete::PaneWord;
 pub(crate) use panels::LISTED_MAX;
-pub(crate) use queue::Waiting;
+pub(crate) use queue::PendingMessage;
 pub(crate) use story::Story;
 
 use crate::options::Options;
@@ -55,9 +55,9 @@ use crate::prompt::history::TypedLines;
 use crate::prompt::mode::Mode;
 use crate::prompt::run_mode::RunMode;
 use crate::prompt::vi::Vi;
-use crate::run::Added;
+use crate::run::UserAdditions;
 use crate::theme::Theme;
-use crate::transcript::{Frame, Place, Tone, Viewport};
+use crate::transcript::{Frame, RowPosition, Tone, Viewport};
 use asking::Asking;
 use crossterm::event::{Event, KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use earlier::Earlier;
@@ -75,7 +75,7 @@ use rondo_core::session::{Delivery, SessionEvent};
 use rondo_runtime::service::UpdateBody;
 use rondo_runtime::target::ModelTarget;
 use rondo_types::TimeMs;
-use select::Dragged;
+use select::DraggedRows;
 use std::path::Path;
 
 /// Rows that a notch of the wheel scrolls, however many events a terminal sends for it: one, three or nine.
@@ -105,7 +105,7 @@ pub(crate) struct App {
     /// What goes along with the next message.
     attached: Vec<String>,
     /// Commands and keys of the user's own.
-    added: Added,
+    added: UserAdditions,
     /// What was typed before, and the line of it that is recalled.
     history: TypedLines,
     recalled: Option<usize>,
@@ -139,25 +139,25 @@ pub(crate) struct App {
     /// The selected entry.
     selected: Option<usize>,
     /// Where the mouse was pressed, and what was dragged over since.
-    pressed_at: Option<Place>,
-    dragged: Option<Dragged>,
+    pressed_at: Option<RowPosition>,
+    dragged: Option<DraggedRows>,
     /// When the wheel was turned last, and by how many events since.
     wheel: (TimeMs, usize),
     /// Where the conversation was drawn last, and what stood there.
-    drawn: Drawn,
+    drawn: DrawnPlaces,
     screen: Rect,
 }
 
 #[derive(Debug, Default)]
-struct Drawn {
+struct DrawnPlaces {
     area: Rect,
     /// What stands in its rows, the last of them at its foot.
-    places: Vec<Place>,
+    places: Vec<RowPosition>,
 }
 
-impl Drawn {
+impl DrawnPlaces {
     /// Returns what stands in a row of the screen.
-    fn place_at(&self, y: u16) -> Option<Place> {
+    fn place_at(&self, y: u16) -> Option<RowPosition> {
         let from_foot = usize::from(self.area.bottom().checked_sub(y + 1)?);
         let at = self.places.len().checked_sub(from_foot + 1)?;
         self.places.get(at).copied()
@@ -187,7 +187,7 @@ enum Layer {
 }
 
 /// What the screen is told at its beginning.
-pub(crate) struct Beginning {
+pub(crate) struct AppOptions {
     pub(crate) options: Options,
     /// `provider/model`, or why there is none.
     pub(crate) model: String,
@@ -200,13 +200,13 @@ pub(crate) struct Beginning {
     /// What is kept out of it.
     pub(crate) secrets: Secrets,
     pub(crate) run_mode: RunMode,
-    pub(crate) added: Added,
+    pub(crate) added: UserAdditions,
     pub(crate) now: TimeMs,
 }
 
 impl App {
-    pub(crate) fn new(beginning: Beginning) -> Self {
-        let Beginning {
+    pub(crate) fn new(beginning: AppOptions) -> Self {
+        let AppOptions {
             options,
             model,
             profile,
@@ -258,7 +258,7 @@ impl App {
             pressed_at: None,
             dragged: None,
             wheel: (TimeMs(0), 0),
-            drawn: Drawn::default(),
+            drawn: DrawnPlaces::default(),
         }
     }
 
@@ -390,7 +390,7 @@ impl App {
     }
 
     /// A message was submitted, and waits until it is delivered.
-    pub(crate) fn waits(&mut self, waiting: Waiting) {
+    pub(crate) fn waits(&mut self, waiting: PendingMessage) {
         self.queue.add(waiting);
         self.time_preparation();
     }

@@ -59,13 +59,13 @@ pub(super) struct ShellPane {
     typed_here: VecDeque<bool>,
     /// The command that runs, as it may be shown.
     command: Option<String>,
-    last: Option<Last>,
+    last: Option<PaneCommand>,
     area: Rect,
 }
 
 /// The last command, as the agent would read it.
 #[derive(Debug)]
-struct Last {
+struct PaneCommand {
     text: String,
     directory: String,
     exit_code: i32,
@@ -115,7 +115,7 @@ impl ShellPane {
                     (has_ended, _) => self.says_ended = has_ended,
                 }
                 let command = self.command.take().unwrap_or_default();
-                self.last = Some(Last {
+                self.last = Some(PaneCommand {
                     text: shell_text(&command, directory, *exit_code, output, *omitted_bytes),
                     directory: directory.display().to_string(),
                     exit_code: *exit_code,

@@ -6,10 +6,10 @@
 
 use super::{App, Layer};
 use crate::text::clean;
-use crate::transcript::{Around, Change, Choice, Diff};
+use crate::transcript::{Change, Choice, Diff, ShownContext};
 use rondo_core::redact::Secrets;
 use rondo_core::shown;
-use rondo_runtime::service::{EDIT_FILE, FileBefore, Replaced, WRITE_FILE};
+use rondo_runtime::service::{EDIT_FILE, FileBefore, ReplacedFile, WRITE_FILE};
 use rondo_types::AnswerValue;
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ const IN_ALL_PLACES: &str = "replace_all";
 pub(super) struct Proposal {
     arguments: Value,
     /// The file as it was when the question was shown, once it is read.
-    replaced: Option<Replaced>,
+    replaced: Option<ReplacedFile>,
     /// The change of the argument that is answered with if hunks are left out.
     change: Change,
     /// The name of that argument.
@@ -44,17 +44,17 @@ impl Proposal {
     pub(super) fn of_edit(arguments: &Value) -> Option<Self> {
         let text = |name: &str| arguments.get(name)?.as_str();
         let change = Change::between(text(BEFORE)?, text(AFTER)?)?;
-        let diff = change.diff(Around::All, clean::exact)?;
+        let diff = change.diff(ShownContext::All, clean::exact)?;
         Some(Self::of(arguments, None, change, diff))
     }
 
     /// Builds the change of an edit with its lines in the file, in every place that it changes.
-    fn of_edit_in(arguments: &Value, replaced: Replaced, secrets: &Secrets) -> Option<Self> {
+    fn of_edit_in(arguments: &Value, replaced: ReplacedFile, secrets: &Secrets) -> Option<Self> {
         let of_arguments = Self::of_edit(arguments)?;
         let file = Change::between(replaced.text.as_deref()?, replaced.after.as_deref()?)?;
         let hidden = file.without(secrets);
         let shown = hidden.as_ref().unwrap_or(&file);
-        let diff = shown.diff(Around::Context, clean::exact)?;
+        let diff = shown.diff(ShownContext::Context, clean::exact)?;
         let is_in_all = arguments.get(IN_ALL_PLACES).and_then(Value::as_bool) == Some(true);
         // A hunk of the file that is left out has to be one of the arguments.
         let is_same = hidden.is_none() && file.count() == of_arguments.change.count();
@@ -73,14 +73,14 @@ impl Proposal {
     /// Builds the change of a call that replaces a file.
     pub(super) fn of_write(
         arguments: &Value,
-        replaced: Replaced,
+        replaced: ReplacedFile,
         secrets: &Secrets,
     ) -> Option<Self> {
         let before = replaced.text.as_deref()?;
         let change = Change::between(before, arguments.get(CONTENT)?.as_str()?)?;
         let hidden = change.without(secrets);
         let shown = hidden.as_ref().unwrap_or(&change);
-        let diff = shown.diff(Around::Context, clean::exact)?;
+        let diff = shown.diff(ShownContext::Context, clean::exact)?;
         let is_new = replaced.before == FileBefore::Absent;
         let mut proposal = Self::of(arguments, Some(replaced), change, diff);
         // What stays of the file would be recorded with the answer.
@@ -90,7 +90,7 @@ impl Proposal {
         Some(proposal)
     }
 
-    fn of(arguments: &Value, replaced: Option<Replaced>, change: Change, diff: Diff) -> Self {
+    fn of(arguments: &Value, replaced: Option<ReplacedFile>, change: Change, diff: Diff) -> Self {
         // Of one hunk there is no part.
         let count = Some(change.count()).filter(|it| *it > 1).unwrap_or(0);
         Self {
@@ -226,7 +226,7 @@ impl App {
     }
 
     /// The file that a question is about was read.
-    pub(crate) fn looked(&mut self, hash: &str, arguments: &Value, found: Replaced) {
+    pub(crate) fn looked(&mut self, hash: &str, arguments: &Value, found: ReplacedFile) {
         let Layer::Review(review) = &mut self.layer else {
             return;
         };

@@ -7,7 +7,7 @@ const WAITING_MAX: usize = 64;
 
 /// A message that waits.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Waiting {
+pub(crate) struct PendingMessage {
     pub(crate) ticket: TicketId,
     pub(crate) text: String,
     /// What goes along with it.
@@ -26,7 +26,7 @@ struct Opener {
 /// All of them, in order.
 #[derive(Debug, Default)]
 pub(crate) struct Queue {
-    waiting: Vec<Waiting>,
+    waiting: Vec<PendingMessage>,
     /// The message that was taken out of the queue and whose turn has not begun.
     opener: Option<Opener>,
     /// Whether no turn begins for now: another process works on the session, or the last one could not begin.
@@ -34,13 +34,13 @@ pub(crate) struct Queue {
     /// Those that were delivered before it was known that they wait.
     delivered: Vec<TicketId>,
     /// The one that was taken back into the input.
-    taken: Option<Waiting>,
+    taken: Option<PendingMessage>,
     /// Those behind it that were taken back on the way to it: they are sent again once it is.
-    held: Vec<Waiting>,
+    held: Vec<PendingMessage>,
 }
 
 impl Queue {
-    pub(crate) fn add(&mut self, waiting: Waiting) {
+    pub(crate) fn add(&mut self, waiting: PendingMessage) {
         self.is_held_up = false;
         if let Some(at) = self.delivered.iter().position(|it| *it == waiting.ticket) {
             self.delivered.remove(at);
@@ -133,13 +133,16 @@ impl Queue {
 
     /// Returns the messages that wait, in the order in which they will be taken, but for the one that is edited and, while a
     /// turn is prepared, the one that opens it.
-    pub(crate) fn behind_opener(&self, is_preparing: bool) -> impl Iterator<Item = &Waiting> {
+    pub(crate) fn behind_opener(
+        &self,
+        is_preparing: bool,
+    ) -> impl Iterator<Item = &PendingMessage> {
         let holds_opener = is_preparing && self.opener.is_none();
         self.all().skip(usize::from(holds_opener))
     }
 
     /// Returns those that wait, the opener of the next turn included.
-    fn all(&self) -> impl Iterator<Item = &Waiting> {
+    fn all(&self) -> impl Iterator<Item = &PendingMessage> {
         self.waiting.iter().chain(&self.held)
     }
 
@@ -172,8 +175,8 @@ impl Queue {
 
     /// Takes the last one back, to be edited: one that steers only where none is queued, since it may be read any moment. One
     /// that is in the input as it was makes room for it.
-    pub(crate) fn take_last(&mut self, draft: &str) -> Option<Waiting> {
-        let is_queued = |it: &Waiting| it.delivery == Delivery::Queue;
+    pub(crate) fn take_last(&mut self, draft: &str) -> Option<PendingMessage> {
+        let is_queued = |it: &PendingMessage| it.delivery == Delivery::Queue;
         let queued = self.waiting.iter().rposition(is_queued);
         let last = match queued {
             Some(at) => self.waiting.remove(at),
@@ -188,7 +191,7 @@ impl Queue {
     }
 
     /// Returns the one in the input, to be sent as it was, and the one behind it, to be edited.
-    pub(crate) fn take_next(&mut self, draft: &str) -> Option<(Waiting, Waiting)> {
+    pub(crate) fn take_next(&mut self, draft: &str) -> Option<(PendingMessage, PendingMessage)> {
         if !self.is_taken(draft) || self.held.is_empty() {
             return None;
         }
@@ -198,7 +201,7 @@ impl Queue {
     }
 
     /// The draft was sent or dropped. Returns those that are to be sent again behind it.
-    pub(crate) fn release(&mut self) -> Vec<Waiting> {
+    pub(crate) fn release(&mut self) -> Vec<PendingMessage> {
         self.taken = None;
         std::mem::take(&mut self.held)
     }
@@ -208,8 +211,8 @@ impl Queue {
 mod tests {
     use super::*;
 
-    fn waiting(name: &str) -> Waiting {
-        Waiting {
+    fn waiting(name: &str) -> PendingMessage {
+        PendingMessage {
             ticket: TicketId(name.to_owned()),
             text: name.to_owned(),
             attached: Vec::new(),
@@ -325,7 +328,7 @@ mod tests {
     #[test]
     fn one_that_is_queued_is_taken_before_one_that_is_on_its_way() {
         let mut queue = Queue::default();
-        let steers = Waiting {
+        let steers = PendingMessage {
             delivery: Delivery::Steer,
             ..waiting("steers")
         };

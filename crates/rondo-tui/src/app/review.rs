@@ -56,12 +56,12 @@ pub(crate) struct Review {
     told: Option<String>,
     /// Whether the selected hunk has to come into view.
     goes_to_hunk: bool,
-    laid: Option<Laid>,
+    laid: Option<LaidOutQuestion>,
 }
 
 /// The question as it was laid out: what for, its rows, and where its hunks begin.
 #[derive(Debug)]
-struct Laid {
+struct LaidOutQuestion {
     width: usize,
     theme: Theme,
     rows: Vec<Row>,
@@ -204,7 +204,7 @@ impl Review {
 
     /// Returns the rows of the question.
     pub(super) fn rows(&mut self, width: usize, theme: &Theme) -> &[Row] {
-        let is_laid = |it: &Laid| it.width == width && it.theme == *theme;
+        let is_laid = |it: &LaidOutQuestion| it.width == width && it.theme == *theme;
         if !self.laid.as_ref().is_some_and(is_laid) {
             let (rows, hunks) = match &self.rule {
                 Some(rule) => asked_rows(rule, None, None, width, theme),
@@ -214,7 +214,7 @@ impl Review {
                     asked_rows(&prompt, self.proposal(), told, width, theme)
                 }
             };
-            self.laid = Some(Laid {
+            self.laid = Some(LaidOutQuestion {
                 width,
                 theme: *theme,
                 rows,

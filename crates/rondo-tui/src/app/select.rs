@@ -2,20 +2,20 @@
 
 use super::{App, Effect};
 use crate::text::row::joined;
-use crate::transcript::{Entry, Frame, Place};
+use crate::transcript::{Entry, Frame, RowPosition};
 use crossterm::event::{MouseButton, MouseEvent, MouseEventKind};
 use ratatui_core::layout::Position;
 
 /// Rows that were dragged over, in the order in which they were.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Dragged {
-    from: Place,
-    to: Place,
+pub(crate) struct DraggedRows {
+    from: RowPosition,
+    to: RowPosition,
 }
 
-impl Dragged {
+impl DraggedRows {
     /// Returns whether a row is among them.
-    pub(super) fn holds(&self, place: Place) -> bool {
+    pub(super) fn holds(&self, place: RowPosition) -> bool {
         self.from.min(self.to) <= place && place <= self.from.max(self.to)
     }
 }
@@ -50,7 +50,7 @@ impl App {
                     theme: &theme,
                     ..self.frame()
                 };
-                let place = Place { entry, row: 0 };
+                let place = RowPosition { entry, row: 0 };
                 self.viewport
                     .go_to(place, &mut self.story.transcript, frame);
             }
@@ -130,7 +130,7 @@ impl App {
                 self.dragged = None;
             }
             (MouseEventKind::Drag(MouseButton::Left), Some(to)) => {
-                self.dragged = self.pressed_at.map(|from| Dragged { from, to });
+                self.dragged = self.pressed_at.map(|from| DraggedRows { from, to });
                 self.flash("Ctrl-C copies the selection");
             }
             _ => {}

@@ -25,20 +25,20 @@ const OPEN_CALLS_MAX: usize = 1_024;
 
 /// What is told to the conversation: events of the design's agent, or plain words.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Told {
+pub(crate) enum StoryEvent {
     /// An event of an agent.
     Agent(AgentEvent),
     /// Words of the program.
     Words(String),
 }
 
-impl From<AgentEvent> for Told {
+impl From<AgentEvent> for StoryEvent {
     fn from(event: AgentEvent) -> Self {
         Self::Agent(event)
     }
 }
 
-impl From<String> for Told {
+impl From<String> for StoryEvent {
     fn from(words: String) -> Self {
         Self::Words(words)
     }
@@ -199,23 +199,25 @@ impl Story {
 
     /// Takes what the design's agent reports, or words. What its events do not tell apart, such as the end of a call,
     /// follows from the turn's own.
-    pub(crate) fn told(&mut self, told: Told, at: TimeMs) {
+    pub(crate) fn told(&mut self, told: StoryEvent, at: TimeMs) {
         match told {
-            Told::Words(words) => self.note(Tone::Plain, &words),
-            Told::Agent(AgentEvent::Thought(text)) => {
+            StoryEvent::Words(words) => self.note(Tone::Plain, &words),
+            StoryEvent::Agent(AgentEvent::Thought(text)) => {
                 let thought = Entry::Thought(clean::text(&text));
                 match self.answer.take() {
                     Some(number) => self.transcript.change(number, |it| *it = thought),
                     None => drop(self.transcript.push(thought)),
                 }
             }
-            Told::Agent(AgentEvent::ToolCall { name, args }) => {
+            StoryEvent::Agent(AgentEvent::ToolCall { name, args }) => {
                 let arguments = serde_json::from_str(&args).unwrap_or(Value::String(args));
                 self.activity = Activity::of_call(&Card::call(&name, &arguments), true, at);
             }
-            Told::Agent(AgentEvent::ToolOutput(_)) => self.activity = Activity::thinking(true, at),
-            Told::Agent(AgentEvent::Error(text)) => self.note(Tone::Bad, &text),
-            Told::Agent(AgentEvent::FinalResponse(text)) => self.final_answer(&text),
+            StoryEvent::Agent(AgentEvent::ToolOutput(_)) => {
+                self.activity = Activity::thinking(true, at)
+            }
+            StoryEvent::Agent(AgentEvent::Error(text)) => self.note(Tone::Bad, &text),
+            StoryEvent::Agent(AgentEvent::FinalResponse(text)) => self.final_answer(&text),
         }
     }
 

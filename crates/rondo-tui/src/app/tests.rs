@@ -8,7 +8,7 @@ use crate::prompt::slash::Command;
 use crossterm::event::{KeyCode, KeyModifiers};
 use rondo_core::session::TicketId;
 use rondo_runtime::secrets::KeyNames;
-use rondo_runtime::service::{CellEvent, FileBefore, Replaced};
+use rondo_runtime::service::{CellEvent, FileBefore, ReplacedFile};
 use rondo_types::{
     AnswerValue, CallId, EventBody, Grant, GrantScope, InitEvent, Question, QuestionId,
     QuestionKind, SessionId, TurnEvent, TurnId,
@@ -24,7 +24,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let app = App::new(Beginning {
+        let app = App::new(AppOptions {
             options: Options::default(),
             model: "openai/test".to_owned(),
             profile: "default".to_owned(),
@@ -33,7 +33,7 @@ impl Scene {
             history: TypedLines::read(None, KeyNames::new(Vec::new())),
             secrets: Secrets::new(Vec::<String>::new()),
             run_mode: RunMode::Ask,
-            added: crate::Added::default(),
+            added: crate::UserAdditions::default(),
             now: TimeMs(0),
         });
         let mut scene = Self { app, now: 0 };
@@ -163,7 +163,7 @@ fn while_a_turn_runs_enter_steers_and_tab_queues_and_what_waits_comes_back() {
         submitted("later", Delivery::Queue)
     );
     let ticket = TicketId("k".to_owned());
-    scene.app.waits(Waiting {
+    scene.app.waits(PendingMessage {
         ticket: ticket.clone(),
         text: "later".to_owned(),
         attached: Vec::new(),

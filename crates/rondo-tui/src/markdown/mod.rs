@@ -12,7 +12,7 @@ mod table;
 mod written;
 
 pub(crate) use stream::Stream;
-pub use written::Written;
+pub use written::MarkdownWriter;
 
 /// Returns the blocks of code of a text, as they were written.
 #[must_use]

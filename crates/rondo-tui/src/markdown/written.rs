@@ -17,7 +17,7 @@ const COLUMNS_MIN: usize = 20;
 const MARKS: [char; 6] = ['*', '_', '`', '~', '[', '<'];
 
 /// Writes one text.
-pub struct Written {
+pub struct MarkdownWriter {
     theme: Theme,
     columns: usize,
     /// The source of the block that is not finished.
@@ -31,7 +31,7 @@ pub struct Written {
     is_apart: bool,
 }
 
-impl Written {
+impl MarkdownWriter {
     /// Begins a text for a terminal of so many columns.
     #[must_use]
     pub fn new(columns: usize) -> Self {
@@ -280,7 +280,7 @@ mod tests {
     const TEXT: &str = "# Title\n\nSome **bold** and `code`.\n\n- one\n- two\n\n```rust\nlet x = \"**not bold**\";\n# no title\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nend";
 
     fn written(pieces: &[&str]) -> String {
-        let mut text = Written::new(60);
+        let mut text = MarkdownWriter::new(60);
         let mut shown: String = pieces.iter().map(|piece| text.push(piece)).collect();
         shown += &text.finish();
         shown
@@ -329,7 +329,7 @@ mod tests {
 
     #[test]
     fn words_are_written_as_they_arrive_and_a_row_can_be_ended() {
-        let mut text = Written::new(60);
+        let mut text = MarkdownWriter::new(60);
         let mut shown = |piece: &str| plain(&text.push(piece));
         assert_eq!(shown("It is"), "It");
         assert_eq!(shown(" **very "), " is");
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn words_can_wait_for_their_row() {
-        let mut text = Written::new(20);
+        let mut text = MarkdownWriter::new(20);
         text.set_whole_rows(true);
         assert_eq!(text.push("One two three four "), "");
         assert_eq!(plain(&text.push("five six ")), "One two three four\n");

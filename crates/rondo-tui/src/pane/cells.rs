@@ -10,7 +10,7 @@ use rondo_core::shown::visible;
 const MARKS_MAX: usize = 4;
 
 /// Displayed part of a cell.
-pub(super) enum Shown {
+pub(super) enum CellContent {
     Cell(String, Style),
     /// The second half of a wide character.
     Covered,
@@ -18,16 +18,16 @@ pub(super) enum Shown {
 
 /// Returns the displayed text of a cell. Characters that a person cannot see, and those that the screen would take for
 /// wider or narrower than the terminal did, are not part of it.
-pub(super) fn shown(cell: &Cell, has_room: bool, has_colours: bool) -> Shown {
+pub(super) fn shown(cell: &Cell, has_room: bool, has_colours: bool) -> CellContent {
     if cell.flags.contains(Flags::WIDE_CHAR_SPACER) {
-        return Shown::Covered;
+        return CellContent::Covered;
     }
     let style = style(cell, has_colours);
     let is_wide = cell.flags.contains(Flags::WIDE_CHAR);
     if cell.flags.contains(Flags::HIDDEN) || (is_wide && !has_room) {
-        return Shown::Cell(" ".to_owned(), style);
+        return CellContent::Cell(" ".to_owned(), style);
     }
-    Shown::Cell(symbol(cell, if is_wide { 2 } else { 1 }), style)
+    CellContent::Cell(symbol(cell, if is_wide { 2 } else { 1 }), style)
 }
 
 fn symbol(cell: &Cell, width: usize) -> String {

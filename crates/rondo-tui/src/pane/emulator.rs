@@ -1,6 +1,6 @@
 //! The terminal: a grid with a bounded scrollback, and the replies to what programs ask.
 
-use super::cells::{Shown, shown};
+use super::cells::{CellContent, shown};
 use super::keyboard;
 use super::strings::WithoutStrings;
 use alacritty_terminal::event::{Event, EventListener};
@@ -235,11 +235,11 @@ impl Emulator {
                     continue;
                 };
                 match shown(&row[Column(usize::from(x))], x + 1 < columns, has_colours) {
-                    Shown::Cell(symbol, style) => {
+                    CellContent::Cell(symbol, style) => {
                         cell.set_symbol(&symbol).set_style(style);
                     }
                     // The wide character before it is here too.
-                    Shown::Covered => cell.reset(),
+                    CellContent::Covered => cell.reset(),
                 }
             }
         }

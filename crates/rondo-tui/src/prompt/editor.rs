@@ -27,14 +27,14 @@ pub struct Editor {
     /// Cut texts, the latest last.
     cuts: Vec<String>,
     undo: Vec<(String, usize)>,
-    last: LastAct,
+    last: LastEdit,
     /// Texts that chips stand for.
     chips: Vec<(String, String)>,
 }
 
 /// Latest act, if it combines with the same act done again.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum LastAct {
+enum LastEdit {
     /// A letter was typed: it is undone with those before it.
     Letter,
     /// Something was cut: what is cut next is put in together with it.
@@ -108,15 +108,15 @@ impl Editor {
     }
 
     fn keep_undo(&mut self, is_letter: bool) {
-        if !(is_letter && self.last == LastAct::Letter) {
+        if !(is_letter && self.last == LastEdit::Letter) {
             if self.undo.len() >= UNDO_MAX {
                 self.undo.remove(0);
             }
             self.undo.push((self.text.clone(), self.caret));
         }
         self.last = match is_letter {
-            true => LastAct::Letter,
-            false => LastAct::Other,
+            true => LastEdit::Letter,
+            false => LastEdit::Other,
         };
     }
 
@@ -251,7 +251,7 @@ impl Editor {
     pub(crate) fn go(&mut self, to: usize) {
         self.caret = self.text.floor_char_boundary(to);
         self.column = None;
-        self.last = LastAct::Other;
+        self.last = LastEdit::Other;
     }
 
     /// Moves the caret behind the text.
@@ -302,14 +302,14 @@ impl Editor {
     }
 
     fn cut_out(&mut self, from: usize, to: usize) {
-        let (was_cut, goes_back) = (self.last == LastAct::Cut, from < self.caret);
+        let (was_cut, goes_back) = (self.last == LastEdit::Cut, from < self.caret);
         let gone = self.remove(from, to);
         match self.cuts.last_mut().filter(|_| was_cut) {
             Some(cut) if goes_back => cut.insert_str(0, &gone),
             Some(cut) => cut.push_str(&gone),
             None => self.keep_cut(gone),
         }
-        self.last = LastAct::Cut;
+        self.last = LastEdit::Cut;
     }
 
     fn keep_cut(&mut self, cut: String) {
@@ -366,13 +366,13 @@ impl Editor {
         self.insert(cut);
         // A draft that is too long takes no more.
         if self.before().ends_with(cut) {
-            self.last = LastAct::Put(ago);
+            self.last = LastEdit::Put(ago);
         }
     }
 
     /// Puts in what was cut before that in place of what was put in just now. Returns whether something was.
     pub(crate) fn put_earlier(&mut self) -> bool {
-        let LastAct::Put(ago) = self.last else {
+        let LastEdit::Put(ago) = self.last else {
             return false;
         };
         let of = |ago: usize| self.cuts.iter().rev().cycle().nth(ago).cloned();
@@ -410,7 +410,7 @@ impl Editor {
         if let Some((text, caret)) = self.undo.pop() {
             (self.text, self.caret) = (text, caret);
             self.column = None;
-            self.last = LastAct::Other;
+            self.last = LastEdit::Other;
         }
     }
 
@@ -437,7 +437,7 @@ impl Editor {
             at += letter.len();
         }
         self.caret = at;
-        self.last = LastAct::Other;
+        self.last = LastEdit::Other;
         true
     }
 

@@ -18,12 +18,12 @@ pub struct CommandContext {
     /// Columns of the prompt.
     pub columns: usize,
     /// The prompt itself.
-    pub prompt: AtPrompt,
+    pub prompt: PromptState,
 }
 
 /// The state of a prompt when a command is entered.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AtPrompt {
+pub struct PromptState {
     /// The mode.
     pub mode: Mode,
     /// Set while a turn runs or is prepared.
@@ -55,7 +55,7 @@ pub struct FailedCell {
 #[derive(Debug, Clone)]
 pub struct Reply {
     /// The text that the prompt shows.
-    pub shown: Shown,
+    pub shown: ReplyText,
     /// The change that the prompt makes.
     pub change: Option<Change>,
 }
@@ -64,7 +64,7 @@ impl Reply {
     /// Replies with a sentence, or lines of them.
     pub fn words(text: impl Into<String>) -> Self {
         Self {
-            shown: Shown::Words(text.into()),
+            shown: ReplyText::Words(text.into()),
             change: None,
         }
     }
@@ -87,7 +87,7 @@ impl Reply {
 
 /// A text for the prompt, without a line end; an empty one is not shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Shown {
+pub enum ReplyText {
     /// Sentences, which may be wrapped.
     Words(String),
     /// Lines that are made for the prompt's width.

@@ -39,7 +39,7 @@ impl ViMode {
 
 /// Request of a key that is not a change of the draft.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Wish {
+pub(crate) enum ViRequest {
     /// The row above, or what was typed before.
     Up,
     /// The row below, or what was typed after.
@@ -52,7 +52,7 @@ pub(crate) enum Wish {
 pub(crate) struct Vi {
     grammar: Grammar,
     engine: Reedline,
-    told: Told,
+    told: SharedEditMode,
     kept: usize,
     /// Digits that were typed in a row.
     digits: usize,
@@ -60,11 +60,11 @@ pub(crate) struct Vi {
 
 /// The mode that the line editor is told: the grammar that knows it is here.
 #[derive(Clone)]
-struct Told(Arc<Mutex<PromptEditMode>>);
+struct SharedEditMode(Arc<Mutex<PromptEditMode>>);
 
 impl Default for Vi {
     fn default() -> Self {
-        let told = Told(Arc::new(Mutex::new(PromptEditMode::Vi(
+        let told = SharedEditMode(Arc::new(Mutex::new(PromptEditMode::Vi(
             PromptViMode::Insert,
         ))));
         Self {
@@ -77,7 +77,7 @@ impl Default for Vi {
     }
 }
 
-fn engine(told: &Told) -> Reedline {
+fn engine(told: &SharedEditMode) -> Reedline {
     Reedline::create().with_edit_mode(Box::new(told.clone()))
 }
 
@@ -123,7 +123,7 @@ impl Vi {
     }
 
     /// Takes a key.
-    pub(crate) fn key(&mut self, key: &KeyEvent, editor: &mut Editor) -> Vec<Wish> {
+    pub(crate) fn key(&mut self, key: &KeyEvent, editor: &mut Editor) -> Vec<ViRequest> {
         let mut wishes = Vec::new();
         if self.is_digit_too_many(key) {
             return wishes;
@@ -165,7 +165,7 @@ impl Vi {
         self.run(&stay, editor);
     }
 
-    fn follow(&mut self, event: ReedlineEvent, editor: &mut Editor, wishes: &mut Vec<Wish>) {
+    fn follow(&mut self, event: ReedlineEvent, editor: &mut Editor, wishes: &mut Vec<ViRequest>) {
         match event {
             ReedlineEvent::Multiple(events) => {
                 for event in events {
@@ -193,11 +193,11 @@ impl Vi {
                 let _ = self.grammar.handle_mode_specific_event(event);
                 self.told.set(self.grammar.edit_mode());
             }
-            ReedlineEvent::Up => wishes.push(Wish::Up),
-            ReedlineEvent::Down => wishes.push(Wish::Down),
+            ReedlineEvent::Up => wishes.push(ViRequest::Up),
+            ReedlineEvent::Down => wishes.push(ViRequest::Down),
             ReedlineEvent::Left => self.run(&EditCommand::MoveLeft { select: false }, editor),
             ReedlineEvent::Right => self.run(&EditCommand::MoveRight { select: false }, editor),
-            ReedlineEvent::SearchHistory => wishes.push(Wish::Search),
+            ReedlineEvent::SearchHistory => wishes.push(ViRequest::Search),
             _ => {}
         }
     }
@@ -250,13 +250,13 @@ impl Vi {
     }
 }
 
-impl Told {
+impl SharedEditMode {
     fn set(&self, mode: PromptEditMode) {
         *self.0.lock().unwrap_or_else(PoisonError::into_inner) = mode;
     }
 }
 
-impl EditMode for Told {
+impl EditMode for SharedEditMode {
     fn parse_event(&mut self, _: ReedlineRawEvent) -> ReedlineEvent {
         ReedlineEvent::None
     }
@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     /// Types keys, of which `␛` is Esc, in a draft that the input edits in insert mode.
-    fn typed(vi: &mut Vi, editor: &mut Editor, keys: &str) -> Vec<Wish> {
+    fn typed(vi: &mut Vi, editor: &mut Editor, keys: &str) -> Vec<ViRequest> {
         let mut wishes = Vec::new();
         for letter in keys.chars() {
             let (code, modifiers) = match letter {
@@ -367,7 +367,7 @@ mod tests {
     fn rows_and_the_history_are_the_inputs_own() {
         let (mut vi, mut editor) = (Vi::default(), Editor::default());
         let wishes = typed(&mut vi, &mut editor, "one␛kj?");
-        assert_eq!(wishes, [Wish::Up, Wish::Down, Wish::Search]);
+        assert_eq!(wishes, [ViRequest::Up, ViRequest::Down, ViRequest::Search]);
     }
 
     #[test]

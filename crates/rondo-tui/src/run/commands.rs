@@ -1,9 +1,9 @@
 //! Slash commands: the program carries them out, and the screen shows the reply and makes the change.
 
-use super::effects::Done;
-use super::{Ended, Runner, answers};
+use super::effects::EffectResult;
+use super::{Runner, ScreenEnd, answers};
 use crate::app::Effect;
-use crate::prompt::reply::{Change, CommandContext, Origin, Reply, Shown};
+use crate::prompt::reply::{Change, CommandContext, Origin, Reply, ReplyText};
 use crate::prompt::slash::Command;
 use crate::text::clean;
 use rondo_core::session::Delivery;
@@ -34,8 +34,8 @@ impl Runner {
         let done = self.done.0.clone();
         tokio::spawn(async move {
             let result = match replied.await {
-                Ok(reply) => Done::Replied(Box::new(reply)),
-                Err(error) => Done::Failed(Box::new(error)),
+                Ok(reply) => EffectResult::Replied(Box::new(reply)),
+                Err(error) => EffectResult::Failed(Box::new(error)),
             };
             // Without the loop there is no receiver.
             let _ = done.send(result).await;
@@ -66,13 +66,13 @@ impl Runner {
         effects
     }
 
-    fn show_reply(&mut self, shown: Shown) -> Vec<Effect> {
+    fn show_reply(&mut self, shown: ReplyText) -> Vec<Effect> {
         match shown {
-            Shown::Words(text) | Shown::Lines(text) if text.is_empty() => {}
-            Shown::Words(text) | Shown::Lines(text) => self.app.note(&text),
-            Shown::Traceback(text) => self.app.show_traceback(&text),
-            Shown::Pages(text) => return vec![Effect::Page(clean::text(&text))],
-            Shown::Panel(panel, text) => return self.app.open_panel(panel, text),
+            ReplyText::Words(text) | ReplyText::Lines(text) if text.is_empty() => {}
+            ReplyText::Words(text) | ReplyText::Lines(text) => self.app.note(&text),
+            ReplyText::Traceback(text) => self.app.show_traceback(&text),
+            ReplyText::Pages(text) => return vec![Effect::Page(clean::text(&text))],
+            ReplyText::Panel(panel, text) => return self.app.open_panel(panel, text),
         }
         Vec::new()
     }
@@ -125,16 +125,16 @@ impl Runner {
             Change::Session { session, .. } => self.show(session, None),
             Change::Cancel => self.cancel(),
             Change::Copy(text) => self.copy(&text).await,
-            Change::OtherPrompt => self.ended = Some(Ended::Inline),
-            Change::Quit => self.ended = Some(Ended::Quit),
+            Change::OtherPrompt => self.ended = Some(ScreenEnd::Inline),
+            Change::Quit => self.ended = Some(ScreenEnd::Quit),
         }
         Vec::new()
     }
 
     /// Continues in another session, with a text below what happened there.
-    fn go_on(&mut self, session: SessionHandle, origin: Origin, shown: Shown) {
+    fn go_on(&mut self, session: SessionHandle, origin: Origin, shown: ReplyText) {
         let note = match shown {
-            Shown::Words(text) => Some(text),
+            ReplyText::Words(text) => Some(text),
             _ => None,
         };
         let asked = (origin == Origin::BeforeTurn).then(|| self.app.latest_asked());

@@ -1,7 +1,7 @@
 //! Finds the names that a word of the pane's prompt may become.
 
 use super::Runner;
-use super::effects::Done;
+use super::effects::EffectResult;
 use crate::app::PaneWord;
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,7 +33,7 @@ impl Runner {
             });
             if let Ok((asked, names)) = found.await {
                 // Without the loop there is no receiver.
-                let _ = done.send(Done::Completes(asked, names)).await;
+                let _ = done.send(EffectResult::Completes(asked, names)).await;
             }
         });
     }

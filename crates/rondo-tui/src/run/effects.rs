@@ -1,15 +1,15 @@
 //! Effects that the screen asks for. Slow ones run beside the loop, and their results come back to it.
 
 use super::submissions::Submission;
-use super::{Ended, Runner, Told};
-use crate::app::{Effect, PaneWord, Story, Waiting};
+use super::{AddedReply, Runner, ScreenEnd};
+use crate::app::{Effect, PaneWord, PendingMessage, Story};
 use crate::prompt::reply::Reply;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use rondo_core::session::{Delivery, TicketId};
 use rondo_runtime::error::{Result, SetupError, SetupErrorKind};
 use rondo_runtime::granting::{PolicyChange, UserPolicy};
-use rondo_runtime::service::{KeptSession, Replaced};
+use rondo_runtime::service::{KeptSession, ReplacedFile};
 use rondo_types::units::counted;
 use rondo_types::{Answer, Grant, Message, SessionId};
 use serde_json::Value;
@@ -24,9 +24,9 @@ pub(super) const RESULTS_MAX: usize = 256;
 const CLIPBOARD_BYTES_MAX: usize = 100_000;
 
 /// Result of an effect.
-pub(super) enum Done {
+pub(super) enum EffectResult {
     /// A message was submitted.
-    Submitted(Waiting),
+    Submitted(PendingMessage),
     /// A message could not be taken back.
     NotTakenBack(TicketId),
     /// Sessions that hold words.
@@ -34,7 +34,7 @@ pub(super) enum Done {
     /// The last messages of a session.
     Preview(SessionId, Vec<Message>),
     /// The file that the call of a question would replace.
-    Looked(String, Value, Result<Replaced>),
+    Looked(String, Value, Result<ReplacedFile>),
     /// The change of the user's rules that a grant makes.
     Rule(String, PolicyChange, Grant),
     /// Files that `@` may name.
@@ -85,7 +85,7 @@ impl Runner {
                     }
                 }
                 Effect::Suspend => self.suspend().await,
-                Effect::Quit => self.ended = Some(Ended::Quit),
+                Effect::Quit => self.ended = Some(ScreenEnd::Quit),
                 Effect::Redraw => self.painter.lose(),
                 Effect::Type(bytes) => self.type_into_shell(bytes),
                 Effect::TypePython(bytes) => self.type_into_python(bytes),
@@ -131,7 +131,7 @@ impl Runner {
         tokio::spawn(async move {
             if let Err(error) = work.await {
                 // Without the loop there is no receiver.
-                let _ = done.send(Done::Failed(Box::new(error))).await;
+                let _ = done.send(EffectResult::Failed(Box::new(error))).await;
             }
         });
     }
@@ -145,7 +145,9 @@ impl Runner {
         tokio::spawn(async move {
             let found = session.replaced(&tool, &arguments).await;
             // Without the loop there is no receiver.
-            let _ = done.send(Done::Looked(hash, arguments, found)).await;
+            let _ = done
+                .send(EffectResult::Looked(hash, arguments, found))
+                .await;
         });
     }
 
@@ -154,8 +156,8 @@ impl Runner {
         let (policy, done) = (UserPolicy::of(&self.settings.paths), self.done.0.clone());
         spawn_blocking(move || {
             let result = match policy.with(&grant) {
-                Ok(change) => Done::Rule(hash, change, grant),
-                Err(error) => Done::Failed(Box::new(error)),
+                Ok(change) => EffectResult::Rule(hash, change, grant),
+                Err(error) => EffectResult::Failed(Box::new(error)),
             };
             // Without the loop there is nobody to show it.
             let _ = done.blocking_send(result);
@@ -170,7 +172,7 @@ impl Runner {
             let written = spawn_blocking(move || change.save()).await;
             written.map_err(|err| SetupError::caused(SetupErrorKind::Other, err))??;
             // Without the loop there is nobody to tell.
-            let _ = done.send(Done::Note(note)).await;
+            let _ = done.send(EffectResult::Note(note)).await;
             session.answer(answer).await
         });
     }
@@ -179,10 +181,10 @@ impl Runner {
         let (told, done) = (self.program.command(name, rest), self.done.0.clone());
         tokio::spawn(async move {
             let result = match told.await {
-                Ok(Told::Nothing) => return,
-                Ok(Told::Show(text)) => Done::Note(text),
-                Ok(Told::Ask(question)) => Done::Ask(question),
-                Err(error) => Done::Failed(Box::new(error)),
+                Ok(AddedReply::Nothing) => return,
+                Ok(AddedReply::Show(text)) => EffectResult::Note(text),
+                Ok(AddedReply::Ask(question)) => EffectResult::Ask(question),
+                Err(error) => EffectResult::Failed(Box::new(error)),
             };
             // Without the loop there is no receiver.
             let _ = done.send(result).await;
@@ -193,9 +195,9 @@ impl Runner {
         let (image, done) = (self.program.clipboard_image(), self.done.0.clone());
         tokio::spawn(async move {
             let result = match image.await {
-                Ok(Some(path)) => Done::Image(path),
-                Ok(None) => Done::Note("there is no image on the clipboard".to_owned()),
-                Err(error) => Done::Failed(Box::new(error)),
+                Ok(Some(path)) => EffectResult::Image(path),
+                Ok(None) => EffectResult::Note("there is no image on the clipboard".to_owned()),
+                Err(error) => EffectResult::Failed(Box::new(error)),
             };
             // Without the loop there is no receiver.
             let _ = done.send(result).await;
@@ -209,8 +211,8 @@ impl Runner {
             let of_file = path.clone();
             let is_image = spawn_blocking(move || program.is_image(&of_file)).await;
             let result = match is_image {
-                Ok(true) => Done::Image(path),
-                _ => Done::Pasted(text),
+                Ok(true) => EffectResult::Image(path),
+                _ => EffectResult::Pasted(text),
             };
             // Without the loop there is no receiver.
             let _ = done.send(result).await;
@@ -222,8 +224,8 @@ impl Runner {
         tokio::spawn(async move {
             let result = match session.withdraw(&ticket).await {
                 Ok(true) => return,
-                Ok(false) => Done::NotTakenBack(ticket),
-                Err(error) => Done::Failed(Box::new(error)),
+                Ok(false) => EffectResult::NotTakenBack(ticket),
+                Err(error) => EffectResult::Failed(Box::new(error)),
             };
             // Without the loop there is no receiver.
             let _ = done.send(result).await;
@@ -250,30 +252,32 @@ impl Runner {
         }
     }
 
-    pub(super) fn take(&mut self, done: Done) {
+    pub(super) fn take(&mut self, done: EffectResult) {
         match done {
-            Done::Submitted(waiting) => self.app.waits(waiting),
-            Done::NotTakenBack(ticket) => self.app.not_taken_back(&ticket),
-            Done::Found(words, found) => {
+            EffectResult::Submitted(waiting) => self.app.waits(waiting),
+            EffectResult::NotTakenBack(ticket) => self.app.not_taken_back(&ticket),
+            EffectResult::Found(words, found) => {
                 let effects = self.app.found(&words, found);
                 self.do_soon(effects);
             }
-            Done::Preview(session, messages) => self.app.previews(session, &messages),
-            Done::Looked(hash, arguments, Ok(found)) => {
+            EffectResult::Preview(session, messages) => self.app.previews(session, &messages),
+            EffectResult::Looked(hash, arguments, Ok(found)) => {
                 self.app.looked(&hash, &arguments, found);
             }
-            Done::Looked(hash, _, Err(error)) => self.app.cannot_look(&hash, &error.to_string()),
-            Done::Rule(hash, change, grant) => self.app.shows_rule(&hash, change, grant),
-            Done::Files(files) => self.app.knows_files(files),
-            Done::Completes(asked, names) => self.app.completes_in_pane(&asked, &names),
-            Done::Ask(text) => self.submit(text, Vec::new(), Delivery::Queue),
-            Done::Image(path) => self.app.attach_file("image", &path),
-            Done::Pasted(text) => self.app.paste_text(&text),
-            Done::Models(models) => self.app.choose_model(models),
-            Done::Note(text) => self.app.note(&text),
+            EffectResult::Looked(hash, _, Err(error)) => {
+                self.app.cannot_look(&hash, &error.to_string())
+            }
+            EffectResult::Rule(hash, change, grant) => self.app.shows_rule(&hash, change, grant),
+            EffectResult::Files(files) => self.app.knows_files(files),
+            EffectResult::Completes(asked, names) => self.app.completes_in_pane(&asked, &names),
+            EffectResult::Ask(text) => self.submit(text, Vec::new(), Delivery::Queue),
+            EffectResult::Image(path) => self.app.attach_file("image", &path),
+            EffectResult::Pasted(text) => self.app.paste_text(&text),
+            EffectResult::Models(models) => self.app.choose_model(models),
+            EffectResult::Note(text) => self.app.note(&text),
             // They may lend the terminal to the pager, which is awaited.
-            Done::Earlier(..) | Done::Replied(_) => {}
-            Done::Failed(error) => self.app.error(&error.line(), error.hint.as_deref()),
+            EffectResult::Earlier(..) | EffectResult::Replied(_) => {}
+            EffectResult::Failed(error) => self.app.error(&error.line(), error.hint.as_deref()),
         }
         self.is_stale = true;
     }

@@ -1,7 +1,7 @@
 //! Lends the terminal to another program, or to the shell while the process is stopped.
 
 use super::{Runner, SETTLE};
-use crate::options::AtExit;
+use crate::options::ExitOutput;
 use crate::terminal::keyboard::Keyboard;
 use crate::terminal::unix;
 use crate::text::printed;
@@ -66,11 +66,11 @@ impl Runner {
     /// Prints what was not printed yet.
     pub(super) fn print_rest(&mut self) {
         let at_exit = self.app.options.at_exit;
-        if at_exit == AtExit::None {
+        if at_exit == ExitOutput::None {
             return;
         }
         let width = usize::from(self.area.width);
-        let rows = self.app.unprinted(width, at_exit == AtExit::Last);
+        let rows = self.app.unprinted(width, at_exit == ExitOutput::Last);
         let mut out = io::stdout().lock();
         // The terminal is gone, so this cannot be shown.
         let _ = out.write_all(printed::lines(&rows).as_bytes());

@@ -24,21 +24,21 @@ mod submissions;
 
 pub use notes::Notes;
 
-use crate::app::{App, Beginning, Effect};
+use crate::app::{App, AppOptions, Effect};
 use crate::options::{Colours, Notify, Options};
 use crate::prompt::history::{self, TypedLines};
 use crate::prompt::reply::{CommandContext, Reply};
 use crate::prompt::run_mode::RunMode;
 use crate::prompt::slash::Command;
 use crate::terminal::Input;
-use crate::terminal::ground::{self, GROUND, Heard};
+use crate::terminal::ground::{self, GROUND, TerminalReply};
 use crate::terminal::keyboard::Keyboard;
 use crate::terminal::modes::Modes;
 use crate::terminal::painter::Painter;
-use crate::terminal::unix::{Asked, Told as Signals};
+use crate::terminal::unix::{SignalRequest, SignalStreams as Signals};
 use crate::terminal::writer::Writer;
 use crossterm::event::Event;
-use effects::{Done, RESULTS_MAX};
+use effects::{EffectResult, RESULTS_MAX};
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, join};
 use python::PythonLink;
@@ -93,8 +93,8 @@ pub trait Program: Send + Sync + 'static {
     fn edit(&self, draft: &str) -> Result<String>;
 
     /// Returns the slash commands and keys that the user added.
-    fn added(&self) -> Added {
-        Added::default()
+    fn added(&self) -> UserAdditions {
+        UserAdditions::default()
     }
 
     /// Carries out a slash command.
@@ -106,8 +106,8 @@ pub trait Program: Send + Sync + 'static {
     ) -> BoxFuture<'static, Result<Reply>>;
 
     /// Does what a slash command says that the user added.
-    fn command(&self, _name: String, _rest: String) -> BoxFuture<'static, Result<Told>> {
-        Box::pin(async { Ok(Told::Nothing) })
+    fn command(&self, _name: String, _rest: String) -> BoxFuture<'static, Result<AddedReply>> {
+        Box::pin(async { Ok(AddedReply::Nothing) })
     }
 
     /// Puts a text on the clipboard of the user's desktop, if there is one.
@@ -133,7 +133,7 @@ pub trait Program: Send + Sync + 'static {
 
 /// The user's additions to the screen.
 #[derive(Debug, Clone, Default)]
-pub struct Added {
+pub struct UserAdditions {
     /// Slash commands: their names without the slash, and what they do.
     pub commands: Vec<(String, String)>,
     /// Keys, such as `ctrl-g`, `alt-x` or `f5`, and the lines that they enter. In the input they come
@@ -143,7 +143,7 @@ pub struct Added {
 
 /// Request of a slash command of the user's to the screen.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Told {
+pub enum AddedReply {
     /// No request.
     Nothing,
     /// Show a text.
@@ -169,12 +169,12 @@ pub struct Opening {
     /// First message, as if it had been typed.
     pub first: Option<String>,
     /// Shell and interpreter in which a person's own cells ran before.
-    pub kept: Kept,
+    pub kept: KeptSessions,
 }
 
 /// Shell and interpreter of a person's own cells. They outlive a screen.
 #[derive(Debug, Clone, Default)]
-pub struct Kept {
+pub struct KeptSessions {
     /// The shell, once it was started.
     pub shell: Option<Arc<KeptShell>>,
     /// The live Python session, once there was one.
@@ -183,7 +183,7 @@ pub struct Kept {
 
 /// How the screen was left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum ScreenEnd {
     /// By the user.
     Quit,
     /// To continue with the session at the line prompt.
@@ -194,15 +194,15 @@ pub enum Ended {
 
 /// State when the screen was left.
 #[derive(Debug, Clone)]
-pub struct Left {
+pub struct ScreenResult {
     /// How it was left.
-    pub ended: Ended,
+    pub ended: ScreenEnd,
     /// The session that was shown last.
     pub session: SessionId,
     /// Mode of approval.
     pub run_mode: RunMode,
     /// Shell and interpreter of a person's own cells.
-    pub kept: Kept,
+    pub kept: KeptSessions,
 }
 
 /// Opens the screen, and returns when it was left. To be called within a runtime of tokio, with standard input and
@@ -210,16 +210,16 @@ pub struct Left {
 ///
 /// # Errors
 /// When the terminal cannot be set.
-pub async fn open(opening: Opening) -> Result<Left> {
+pub async fn open(opening: Opening) -> Result<ScreenResult> {
     let (mut runner, first) = Runner::start(opening)?;
     runner.act(first).await;
     let ended = runner.until_the_end().await;
-    let kept = Kept {
+    let kept = KeptSessions {
         shell: runner.session.take_shell(),
         python: runner.session.take_python(),
     };
     runner.close(ended).await;
-    Ok(Left {
+    Ok(ScreenResult {
         ended,
         session: runner.session.id().clone(),
         run_mode: runner.app.run_mode(),
@@ -250,7 +250,7 @@ struct Runner {
     writer: Writer,
     painter: Painter,
     clock: Clock,
-    done: (Sender<Done>, Receiver<Done>),
+    done: (Sender<EffectResult>, Receiver<EffectResult>),
     submissions: Submissions,
     area: Rect,
     /// Set if the terminal must be asked again for its background.
@@ -262,7 +262,7 @@ struct Runner {
     is_stale: bool,
     last_frame: TimeMs,
     last_turn: TimeMs,
-    ended: Option<Ended>,
+    ended: Option<ScreenEnd>,
     /// Settings chosen for the sessions of this screen.
     chosen: Layer,
     /// The model of the settings that the screen was opened with, which new sessions ask.
@@ -274,11 +274,11 @@ struct Runner {
 }
 
 /// Event that woke the loop.
-enum Woken {
-    Asked(Asked),
+enum Wakeup {
+    Asked(SignalRequest),
     Key(Option<io::Result<Input>>),
     Update(Box<Result<Option<Update>>>),
-    Done(Option<Done>),
+    Done(Option<EffectResult>),
     Shell(TerminalEvent),
     Notes,
     Frame,
@@ -355,13 +355,13 @@ impl Runner {
         Ok((runner, effects))
     }
 
-    async fn until_the_end(&mut self) -> Ended {
+    async fn until_the_end(&mut self) -> ScreenEnd {
         loop {
             if let Some(ended) = self.ended {
                 return ended;
             }
             if self.writer.has_failed() {
-                return Ended::Terminated;
+                return ScreenEnd::Terminated;
             }
             let woken = self.woken().await;
             self.wake(woken).await;
@@ -369,7 +369,7 @@ impl Runner {
         }
     }
 
-    async fn woken(&mut self) -> Woken {
+    async fn woken(&mut self) -> Wakeup {
         let now = self.clock.now();
         let is_free = self.writer.is_free();
         let frame_in = FRAME.saturating_sub(now.since(self.last_frame));
@@ -383,50 +383,54 @@ impl Runner {
             .map(|it| it.since(now));
         tokio::select! {
             biased;
-            asked = self.told.next() => Woken::Asked(asked),
-            key = next_key(&mut self.keys) => Woken::Key(key),
-            done = self.done.1.recv() => Woken::Done(done),
-            () = self.writer.freed(), if self.is_stale && !is_free => Woken::Frame,
-            () = tokio::time::sleep(frame_in), if self.is_stale && is_free => Woken::Frame,
-            update = next_update(&mut self.updates, self.is_behind) => Woken::Update(Box::new(update)),
-            event = self.shell.next() => Woken::Shell(event),
-            () = self.notes.changed() => Woken::Notes,
-            () = tokio::time::sleep(turn_in), if self.app.moves() => Woken::Turn,
-            () = until(arms_in) => Woken::Turn,
+            asked = self.told.next() => Wakeup::Asked(asked),
+            key = next_key(&mut self.keys) => Wakeup::Key(key),
+            done = self.done.1.recv() => Wakeup::Done(done),
+            () = self.writer.freed(), if self.is_stale && !is_free => Wakeup::Frame,
+            () = tokio::time::sleep(frame_in), if self.is_stale && is_free => Wakeup::Frame,
+            update = next_update(&mut self.updates, self.is_behind) => Wakeup::Update(Box::new(update)),
+            event = self.shell.next() => Wakeup::Shell(event),
+            () = self.notes.changed() => Wakeup::Notes,
+            () = tokio::time::sleep(turn_in), if self.app.moves() => Wakeup::Turn,
+            () = until(arms_in) => Wakeup::Turn,
         }
     }
 
-    async fn wake(&mut self, woken: Woken) {
+    async fn wake(&mut self, woken: Wakeup) {
         match woken {
-            Woken::Asked(Asked::Terminate | Asked::HangUp) => self.ended = Some(Ended::Terminated),
-            Woken::Asked(Asked::Interrupt) => self.cancel(),
-            Woken::Asked(Asked::Stop) => self.suspend().await,
-            Woken::Asked(Asked::Resize) => self.fit_terminal(),
-            Woken::Key(Some(Ok(input))) => self.keys(input).await,
+            Wakeup::Asked(SignalRequest::Terminate | SignalRequest::HangUp) => {
+                self.ended = Some(ScreenEnd::Terminated)
+            }
+            Wakeup::Asked(SignalRequest::Interrupt) => self.cancel(),
+            Wakeup::Asked(SignalRequest::Stop) => self.suspend().await,
+            Wakeup::Asked(SignalRequest::Resize) => self.fit_terminal(),
+            Wakeup::Key(Some(Ok(input))) => self.keys(input).await,
             // The terminal is gone.
-            Woken::Key(_) => self.ended = Some(Ended::Terminated),
-            Woken::Update(update) => match update.transpose() {
+            Wakeup::Key(_) => self.ended = Some(ScreenEnd::Terminated),
+            Wakeup::Update(update) => match update.transpose() {
                 Some(update) => self.updates(update),
                 None => self.caught_up().await,
             },
-            Woken::Done(Some(Done::Earlier(id, read))) => self.take_earlier(&id, read).await,
-            Woken::Done(Some(Done::Replied(reply))) => {
+            Wakeup::Done(Some(EffectResult::Earlier(id, read))) => {
+                self.take_earlier(&id, read).await
+            }
+            Wakeup::Done(Some(EffectResult::Replied(reply))) => {
                 let effects = self.replied(*reply).await;
                 self.act(effects).await;
             }
-            Woken::Done(Some(done)) => self.take(done),
+            Wakeup::Done(Some(done)) => self.take(done),
             // The loop has a sender of its own.
-            Woken::Done(None) => {}
-            Woken::Shell(event) => self.shell_events(event),
-            Woken::Notes => {
+            Wakeup::Done(None) => {}
+            Wakeup::Shell(event) => self.shell_events(event),
+            Wakeup::Notes => {
                 for note in self.notes.take() {
                     self.app.note(&note);
                 }
                 self.app.set_progress(self.notes.latest_progress());
                 self.is_stale = true;
             }
-            Woken::Frame => {}
-            Woken::Turn => {
+            Wakeup::Frame => {}
+            Wakeup::Turn => {
                 let now = self.clock.now();
                 self.app.tick(now);
                 self.last_turn = now;
@@ -596,7 +600,7 @@ impl Runner {
     }
 
     /// Leaves the screen, stops what runs, and prints what was not printed yet.
-    async fn close(&mut self, ended: Ended) {
+    async fn close(&mut self, ended: ScreenEnd) {
         match self.writer.settle(SETTLE).await {
             true => {
                 self.modes.leave();
@@ -612,8 +616,8 @@ impl Runner {
         let attendance = self.attendance.take();
         let leave = async { drop(attendance) };
         let patience = match ended {
-            Ended::Quit | Ended::Inline => STOP,
-            Ended::Terminated => SETTLE,
+            ScreenEnd::Quit | ScreenEnd::Inline => STOP,
+            ScreenEnd::Terminated => SETTLE,
         };
         let closed = join(self.service.close(), leave);
         let _ = tokio::time::timeout(patience, closed).await;
@@ -629,9 +633,9 @@ async fn next_update(updates: &mut Subscription, is_behind: bool) -> Result<Opti
 }
 
 /// Builds the state of a screen.
-fn app_of(settings: &Settings, options: Options, added: Added, now: TimeMs) -> App {
+fn app_of(settings: &Settings, options: Options, added: UserAdditions, now: TimeMs) -> App {
     let (model, profile, context_max) = answers(settings);
-    App::new(Beginning {
+    App::new(AppOptions {
         options,
         model,
         profile,
@@ -658,9 +662,9 @@ fn answers(settings: &Settings) -> (String, String, Option<u64>) {
 }
 
 /// Asks the terminal what it is, if it may answer, and takes the colors for its ground.
-fn ask_terminal(options: &mut Options) -> Result<Heard> {
+fn ask_terminal(options: &mut Options) -> Result<TerminalReply> {
     if !options.may_ask {
-        return Ok(Heard::default());
+        return Ok(TerminalReply::default());
     }
     let heard = ground::ask(options.asks_ground).map_err(no_terminal)?;
     if let Some(is_light) = heard.is_light {

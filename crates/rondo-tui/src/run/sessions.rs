@@ -1,11 +1,11 @@
 //! Continues with other sessions, and changes how the one that is shown continues.
 
 use super::Runner;
-use super::effects::Done;
+use super::effects::EffectResult;
 use crate::app::{Effect, LISTED_MAX, Story};
 use rondo_runtime::error::Result;
 use rondo_runtime::service::{Cell, SessionHandle};
-use rondo_runtime::sessions::LastAsked;
+use rondo_runtime::sessions::LatestModels;
 use rondo_runtime::settings::Settings;
 use rondo_runtime::target::ModelTarget;
 use rondo_runtime::weights::catalogue;
@@ -71,7 +71,9 @@ impl Runner {
             let take = |story: &mut Box<Story>, body| story.update(body);
             let read = session.earlier(turns, Box::default(), take).await;
             // Without the loop there is no receiver.
-            let _ = done.send(Done::Earlier(session.id().clone(), read)).await;
+            let _ = done
+                .send(EffectResult::Earlier(session.id().clone(), read))
+                .await;
         });
     }
 
@@ -105,7 +107,7 @@ impl Runner {
         let Some(info) = self.session.info()? else {
             return Ok(());
         };
-        let Some(last) = LastAsked::last(self.session.store(), &info)? else {
+        let Some(last) = LatestModels::last(self.session.store(), &info)? else {
             return Ok(());
         };
         let mut kept = self.settings.clone();
@@ -163,20 +165,20 @@ impl Runner {
     /// Does what takes a while and changes nothing that is shown. Returns whether it was that.
     pub(super) fn of_lists(&self, effect: &Effect) -> bool {
         let (service, done) = (self.service.clone(), self.done.0.clone());
-        let work: std::pin::Pin<Box<dyn Future<Output = Result<Option<Done>>> + Send>> =
+        let work: std::pin::Pin<Box<dyn Future<Output = Result<Option<EffectResult>>> + Send>> =
             match effect {
                 Effect::List(words) => {
                     let words = words.clone();
                     Box::pin(async move {
                         let found = service.list(&words, LISTED_MAX).await?;
-                        Ok(Some(Done::Found(words, found)))
+                        Ok(Some(EffectResult::Found(words, found)))
                     })
                 }
                 Effect::Preview(id) => {
                     let id = id.clone();
                     Box::pin(async move {
                         let messages = service.preview(&id, PREVIEW_MESSAGES).await?;
-                        Ok(Some(Done::Preview(id, messages)))
+                        Ok(Some(EffectResult::Preview(id, messages)))
                     })
                 }
                 Effect::Rename { id, text, words } => {
@@ -184,28 +186,28 @@ impl Runner {
                     Box::pin(async move {
                         service.rename(&id, &text).await?;
                         let found = service.list(&words, LISTED_MAX).await?;
-                        Ok(Some(Done::Found(words, found)))
+                        Ok(Some(EffectResult::Found(words, found)))
                     })
                 }
                 Effect::Remove(id) => {
                     let id = id.clone();
                     Box::pin(async move {
                         service.remove(&id).await?;
-                        Ok(Some(Done::Note(format!("`{id}` was removed"))))
+                        Ok(Some(EffectResult::Note(format!("`{id}` was removed"))))
                     })
                 }
                 Effect::Models => {
                     let settings = self.settings.clone();
                     Box::pin(async move {
                         let found = spawn_blocking(move || models(&settings)).await;
-                        Ok(Some(Done::Models(found.unwrap_or_default())))
+                        Ok(Some(EffectResult::Models(found.unwrap_or_default())))
                     })
                 }
                 Effect::Files => {
                     let directory = self.settings.directory.clone();
                     Box::pin(async move {
                         let files = spawn_blocking(move || files(&directory)).await;
-                        Ok(Some(Done::Files(files.unwrap_or_default())))
+                        Ok(Some(EffectResult::Files(files.unwrap_or_default())))
                     })
                 }
                 _ => return false,
@@ -214,7 +216,7 @@ impl Runner {
             let result = match work.await {
                 Ok(Some(result)) => result,
                 Ok(None) => return,
-                Err(error) => Done::Failed(Box::new(error)),
+                Err(error) => EffectResult::Failed(Box::new(error)),
             };
             // Without the loop there is no receiver.
             let _ = done.send(result).await;

@@ -1,6 +1,6 @@
 //! The shell of the screen, and the way between its terminal and the pane.
 
-use super::{AT_ONCE_MAX, FRAME, Kept, Runner};
+use super::{AT_ONCE_MAX, FRAME, KeptSessions, Runner};
 use rondo_policy::Workdir;
 use rondo_runtime::cells::{KeptShell, Keyboard, PtySize, TerminalEvent};
 use rondo_runtime::error::Result;
@@ -13,9 +13,9 @@ const INPUTS_MAX: usize = 256;
 
 /// The shell, once it was started.
 #[derive(Default)]
-pub(super) struct ShellLink(Option<Running>);
+pub(super) struct ShellLink(Option<ShellRun>);
 
-struct Running {
+struct ShellRun {
     shell: Arc<KeptShell>,
     events: Receiver<TerminalEvent>,
     /// The way to the command that runs.
@@ -76,7 +76,7 @@ impl Runner {
     }
 
     /// Continues in the shell and interpreter of a person's earlier cells.
-    pub(super) fn go_on_in(&mut self, kept: Kept) {
+    pub(super) fn go_on_in(&mut self, kept: KeptSessions) {
         if let Some(shell) = kept.shell {
             self.link_shell(shell);
         }
@@ -93,7 +93,7 @@ impl Runner {
                 keyboard.input(&bytes).await;
             }
         });
-        self.shell = ShellLink(Some(Running {
+        self.shell = ShellLink(Some(ShellRun {
             events: shell.watch_terminal(),
             shell,
             keyboard: None,

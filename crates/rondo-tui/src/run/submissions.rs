@@ -2,8 +2,8 @@
 //! attached to one may take a while to read.
 
 use super::Program;
-use super::effects::Done;
-use crate::app::Waiting;
+use super::effects::EffectResult;
+use crate::app::PendingMessage;
 use crate::prompt::slash;
 use rondo_core::session::Delivery;
 use rondo_runtime::Runtime;
@@ -38,7 +38,7 @@ impl Submissions {
     pub(super) fn start(
         program: &Arc<dyn Program>,
         service: &SessionService,
-        done: Sender<Done>,
+        done: Sender<EffectResult>,
     ) -> Self {
         let (sender, receiver) = mpsc::channel(UNSAID_MAX);
         let (program, runtime) = (Arc::clone(program), service.runtime().clone());
@@ -60,12 +60,12 @@ async fn say_all(
     program: Arc<dyn Program>,
     runtime: Runtime,
     mut submissions: Receiver<Submission>,
-    done: Sender<Done>,
+    done: Sender<EffectResult>,
 ) {
     while let Some(submission) = submissions.recv().await {
         let result = match say(&program, &runtime, submission, &done).await {
-            Ok(waiting) => Done::Submitted(waiting),
-            Err(error) => Done::Failed(Box::new(error)),
+            Ok(waiting) => EffectResult::Submitted(waiting),
+            Err(error) => EffectResult::Failed(Box::new(error)),
         };
         if done.send(result).await.is_err() {
             // Without the loop there is no receiver.
@@ -78,8 +78,8 @@ async fn say(
     program: &Arc<dyn Program>,
     runtime: &Runtime,
     submission: Submission,
-    done: &Sender<Done>,
-) -> Result<Waiting> {
+    done: &Sender<EffectResult>,
+) -> Result<PendingMessage> {
     let Submission {
         session,
         settings,
@@ -93,7 +93,7 @@ async fn say(
     };
     let message = with_attached(message, &attached);
     let ticket = session.submit(message, delivery).await?;
-    Ok(Waiting {
+    Ok(PendingMessage {
         ticket: ticket.id,
         text,
         attached,
@@ -107,13 +107,13 @@ async fn of_words(
     runtime: &Runtime,
     settings: &Settings,
     text: &str,
-    done: &Sender<Done>,
+    done: &Sender<EffectResult>,
 ) -> Result<Message> {
     let (reader, typed) = (Arc::clone(program), text.to_owned());
     let (directory, notes) = (settings.directory.clone(), done.clone());
     let message = spawn_blocking(move || {
         // Without the loop a note cannot be shown.
-        let note = |text: &str| drop(notes.blocking_send(Done::Note(text.to_owned())));
+        let note = |text: &str| drop(notes.blocking_send(EffectResult::Note(text.to_owned())));
         reader.message(&typed, &directory, &note)
     })
     .await;

@@ -11,13 +11,13 @@ const ERASED_MIN: u16 = 4;
 
 /// Style of a cell beside its symbol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Look {
+struct CellStyle {
     fg: Color,
     bg: Color,
     modifier: Modifier,
 }
 
-impl Look {
+impl CellStyle {
     const PLAIN: Self = Self {
         fg: Color::Reset,
         bg: Color::Reset,
@@ -38,7 +38,7 @@ pub(super) struct Encoder<'a> {
     bytes: &'a mut Vec<u8>,
     /// Position of the terminal's cursor, if it is known.
     at: Option<Position>,
-    look: Look,
+    look: CellStyle,
     /// Set if the terminal draws signs of ambiguous width two columns wide.
     has_wide_signs: bool,
 }
@@ -48,7 +48,7 @@ impl<'a> Encoder<'a> {
         Self {
             bytes,
             at: None,
-            look: Look::PLAIN,
+            look: CellStyle::PLAIN,
             has_wide_signs,
         }
     }
@@ -62,15 +62,15 @@ impl<'a> Encoder<'a> {
             }
             self.move_to(Position::new(x, y));
             if is_blank(cell) && is_blank_from(frame, x, y) {
-                self.wear(Look::PLAIN);
+                self.wear(CellStyle::PLAIN);
                 self.put(b"\x1b[K");
                 erased = Some(y);
                 continue;
             }
-            self.wear(Look::of(cell));
+            self.wear(CellStyle::of(cell));
             self.write(cell.symbol());
         }
-        self.wear(Look::PLAIN);
+        self.wear(CellStyle::PLAIN);
     }
 
     /// Moves the cursor.
@@ -100,7 +100,7 @@ impl<'a> Encoder<'a> {
             .map(|at| Position { x: at.x + 1, ..at });
     }
 
-    fn wear(&mut self, look: Look) {
+    fn wear(&mut self, look: CellStyle) {
         if look == self.look {
             return;
         }
@@ -126,7 +126,7 @@ impl<'a> Encoder<'a> {
 }
 
 fn is_blank(cell: &Cell) -> bool {
-    cell.symbol() == " " && Look::of(cell) == Look::PLAIN
+    cell.symbol() == " " && CellStyle::of(cell) == CellStyle::PLAIN
 }
 
 /// Returns whether enough cells are left in a row, all of them blank.
@@ -137,8 +137,8 @@ fn is_blank_from(frame: &Buffer, x: u16, y: u16) -> bool {
 }
 
 /// Returns the parameters that make a look of another, or of a plain one after a reset.
-fn sgr(from: Option<Look>, to: Look) -> String {
-    let base = from.unwrap_or(Look::PLAIN);
+fn sgr(from: Option<CellStyle>, to: CellStyle) -> String {
+    let base = from.unwrap_or(CellStyle::PLAIN);
     let mut all: Vec<String> = Vec::new();
     for (modifier, parameter) in MODIFIERS {
         if to.modifier.contains(modifier) && !base.modifier.contains(modifier) {

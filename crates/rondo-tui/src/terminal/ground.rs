@@ -21,7 +21,7 @@ const BYTES_MAX: usize = 4 << 10;
 
 /// Answers of the terminal.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Heard {
+pub(crate) struct TerminalReply {
     /// `true` if its background is light; `None` if it did not say.
     pub(crate) is_light: Option<bool>,
     /// Set if signs of ambiguous width are two columns wide.
@@ -38,7 +38,7 @@ pub(crate) struct Heard {
 ///
 /// # Errors
 /// When it cannot be written to or read from.
-pub(crate) fn ask(asks_ground: bool) -> io::Result<Heard> {
+pub(crate) fn ask(asks_ground: bool) -> io::Result<TerminalReply> {
     let mut out = io::stdout().lock();
     if asks_ground {
         out.write_all(GROUND)?;
@@ -70,11 +70,11 @@ pub(crate) fn ask(asks_ground: bool) -> io::Result<Heard> {
 }
 
 /// Tells the answers from what was typed.
-fn read(bytes: &[u8]) -> Heard {
+fn read(bytes: &[u8]) -> TerminalReply {
     let text = String::from_utf8_lossy(bytes);
-    let mut heard = Heard {
+    let mut heard = TerminalReply {
         is_due: true,
-        ..Heard::default()
+        ..TerminalReply::default()
     };
     let mut rest = text.as_ref();
     while let Some((before, sequence)) = rest.split_once('\x1b') {
@@ -111,7 +111,7 @@ fn read(bytes: &[u8]) -> Heard {
     heard
 }
 
-impl Heard {
+impl TerminalReply {
     /// Adds the beginning of a sequence, from behind its escape on.
     fn before_rest(mut self, sequence: &str) -> Self {
         self.rest = format!("\x1b{sequence}").into_bytes();

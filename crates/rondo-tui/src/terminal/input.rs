@@ -33,7 +33,7 @@ pub(crate) struct Parser {
 }
 
 /// Beginning of the bytes.
-enum Next {
+enum DecodedBytes {
     /// A whole input, of so many bytes.
     Whole(Input, usize),
     /// So many bytes that mean nothing here.
@@ -56,17 +56,17 @@ impl Parser {
                 return;
             }
             let taken = match next(&self.pending) {
-                Next::Whole(input, length) => {
+                DecodedBytes::Whole(input, length) => {
                     out.push(input);
                     length
                 }
-                Next::Nothing(length) => length,
-                Next::Paste(length) => {
+                DecodedBytes::Nothing(length) => length,
+                DecodedBytes::Paste(length) => {
                     self.paste = Some(Vec::new());
                     length
                 }
-                Next::Open if self.pending.len() > SEQUENCE_BYTES_MAX => self.pending.len(),
-                Next::Open => return,
+                DecodedBytes::Open if self.pending.len() > SEQUENCE_BYTES_MAX => self.pending.len(),
+                DecodedBytes::Open => return,
             };
             self.pending.drain(..taken.min(self.pending.len()));
         }
@@ -139,98 +139,100 @@ pub(super) fn text_key(c: char) -> KeyEvent {
     KeyEvent::new(KeyCode::Char(c), modifiers)
 }
 
-fn next(bytes: &[u8]) -> Next {
+fn next(bytes: &[u8]) -> DecodedBytes {
     match bytes {
         [ESCAPE, rest @ ..] => escaped(rest),
-        _ => plain(bytes).map_or(Next::Open, |(event, length)| match event {
-            Some(event) => Next::Whole(key(event), length),
-            None => Next::Nothing(length),
+        _ => plain(bytes).map_or(DecodedBytes::Open, |(event, length)| match event {
+            Some(event) => DecodedBytes::Whole(key(event), length),
+            None => DecodedBytes::Nothing(length),
         }),
     }
 }
 
 /// Reads the bytes after an escape.
-fn escaped(rest: &[u8]) -> Next {
+fn escaped(rest: &[u8]) -> DecodedBytes {
     match rest {
-        [] | [ESCAPE] => Next::Open,
+        [] | [ESCAPE] => DecodedBytes::Open,
         // rxvt puts another escape before a key with Alt.
         [ESCAPE, b'[' | b'O', ..] => match escaped(rest.get(1..).unwrap_or_default()) {
-            Next::Whole(Input::Event(Event::Key(event)), length) => {
-                Next::Whole(key(with_alt(event)), length + 1)
+            DecodedBytes::Whole(Input::Event(Event::Key(event)), length) => {
+                DecodedBytes::Whole(key(with_alt(event)), length + 1)
             }
-            Next::Whole(..) | Next::Nothing(_) | Next::Paste(_) => {
-                Next::Whole(key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)), 1)
+            DecodedBytes::Whole(..) | DecodedBytes::Nothing(_) | DecodedBytes::Paste(_) => {
+                DecodedBytes::Whole(key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)), 1)
             }
-            Next::Open => Next::Open,
+            DecodedBytes::Open => DecodedBytes::Open,
         },
-        [ESCAPE, ..] => Next::Whole(key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)), 1),
+        [ESCAPE, ..] => {
+            DecodedBytes::Whole(key(KeyEvent::new(KeyCode::Esc, KeyModifiers::NONE)), 1)
+        }
         [b'[', ..] => sequence(rest),
-        [b'O'] => Next::Open,
+        [b'O'] => DecodedBytes::Open,
         [b'O', last, ..] => match csi::ss3(*last) {
-            Some(event) => Next::Whole(key(event), 3),
-            None => Next::Nothing(3),
+            Some(event) => DecodedBytes::Whole(key(event), 3),
+            None => DecodedBytes::Nothing(3),
         },
         [b']' | b'P' | b'X' | b'^' | b'_', ..] => string(rest),
         _ => match plain(rest) {
-            Some((Some(event), length)) => Next::Whole(key(with_alt(event)), length + 1),
-            Some((None, length)) => Next::Nothing(length + 1),
-            None => Next::Open,
+            Some((Some(event), length)) => DecodedBytes::Whole(key(with_alt(event)), length + 1),
+            Some((None, length)) => DecodedBytes::Nothing(length + 1),
+            None => DecodedBytes::Open,
         },
     }
 }
 
 /// Reads a control sequence, from its bracket on.
-fn sequence(rest: &[u8]) -> Next {
+fn sequence(rest: &[u8]) -> DecodedBytes {
     let body = rest.get(1..).unwrap_or_default();
     if let [b'[', ..] = body {
         // The function keys of the Linux console.
         return match body.get(1) {
-            None => Next::Open,
+            None => DecodedBytes::Open,
             Some(letter) => match csi::console_key(*letter) {
-                Some(event) => Next::Whole(key(event), 4),
-                None => Next::Nothing(4),
+                Some(event) => DecodedBytes::Whole(key(event), 4),
+                None => DecodedBytes::Nothing(4),
             },
         };
     }
     if let [b'M', ..] = body {
         // The mouse of terminals that know no other report.
         return match body.len() {
-            0..4 => Next::Open,
-            _ => Next::Nothing(6),
+            0..4 => DecodedBytes::Open,
+            _ => DecodedBytes::Nothing(6),
         };
     }
     let is_within = |byte: &u8| (0x20..0x40).contains(byte);
     let Some(at) = body.iter().position(|it| !is_within(it)) else {
-        return Next::Open;
+        return DecodedBytes::Open;
     };
     let (parameters, last) = (body.get(..at).unwrap_or_default(), body.get(at).copied());
     let length = at + 3;
     match last {
         Some(last @ 0x40..=0x7e) => match (parameters, last) {
-            (b"200", b'~') => Next::Paste(length),
+            (b"200", b'~') => DecodedBytes::Paste(length),
             _ => match csi::event(parameters, last) {
-                Some(event) => Next::Whole(Input::Event(event), length),
-                None => Next::Nothing(length),
+                Some(event) => DecodedBytes::Whole(Input::Event(event), length),
+                None => DecodedBytes::Nothing(length),
             },
         },
         // It was broken off, and what follows is something else.
-        _ => Next::Nothing(length - 1),
+        _ => DecodedBytes::Nothing(length - 1),
     }
 }
 
 /// Reads a string such as an answer, from behind its escape on.
-fn string(rest: &[u8]) -> Next {
+fn string(rest: &[u8]) -> DecodedBytes {
     let body = rest.get(1..).unwrap_or_default();
     let is_end = |byte: &u8| matches!(*byte, ESCAPE | BELL);
     let Some(at) = body.iter().position(is_end) else {
-        return Next::Open;
+        return DecodedBytes::Open;
     };
     // The escape, the letter after it, and the text before the end.
     let length = at + 2;
     let length = match (body.get(at), body.get(at + 1)) {
         (Some(&BELL), _) => length + 1,
         (_, Some(b'\\')) => length + 2,
-        (_, None) => return Next::Open,
+        (_, None) => return DecodedBytes::Open,
         // It was broken off.
         (_, Some(_)) => length,
     };
@@ -240,8 +242,8 @@ fn string(rest: &[u8]) -> Next {
         _ => None,
     };
     match is_light {
-        Some(is_light) => Next::Whole(Input::Ground(is_light), length),
-        None => Next::Nothing(length),
+        Some(is_light) => DecodedBytes::Whole(Input::Ground(is_light), length),
+        None => DecodedBytes::Nothing(length),
     }
 }
 

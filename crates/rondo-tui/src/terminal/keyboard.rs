@@ -86,7 +86,7 @@ struct Reader {
 }
 
 /// Cause of the end of a wait.
-enum Waited {
+enum WaitEnd {
     /// Bytes.
     Read(Vec<u8>),
     /// The time.
@@ -103,9 +103,9 @@ impl Reader {
             self.decoder
                 .set_esc_stops(self.esc_stops.load(Ordering::Relaxed));
             came = match self.wait() {
-                Ok(Waited::Read(bytes)) => self.decoder.take(&bytes, self.clock.now()),
-                Ok(Waited::Nothing) => self.decoder.settle(self.clock.now()),
-                Ok(Waited::Over) => return,
+                Ok(WaitEnd::Read(bytes)) => self.decoder.take(&bytes, self.clock.now()),
+                Ok(WaitEnd::Nothing) => self.decoder.settle(self.clock.now()),
+                Ok(WaitEnd::Over) => return,
                 Err(err) => {
                     let _ = self.inputs.blocking_send(Err(err));
                     return;
@@ -114,7 +114,7 @@ impl Reader {
         }
     }
 
-    fn wait(&self) -> io::Result<Waited> {
+    fn wait(&self) -> io::Result<WaitEnd> {
         let input = rustix::stdio::stdin();
         let wait = self.decoder.patience().map(Timespec::try_from).transpose();
         let wait = wait.map_err(io::Error::other)?;
@@ -123,27 +123,27 @@ impl Reader {
             PollFd::new(&self.woken, PollFlags::IN),
         ];
         match poll(&mut waited, wait.as_ref()) {
-            Ok(0) => return Ok(Waited::Nothing),
+            Ok(0) => return Ok(WaitEnd::Nothing),
             Ok(_) => {}
             // It waits again.
-            Err(Errno::INTR) => return Ok(Waited::Read(Vec::new())),
+            Err(Errno::INTR) => return Ok(WaitEnd::Read(Vec::new())),
             Err(err) => return Err(err.into()),
         }
         let [input_waited, woken_waited] = &waited;
         if !woken_waited.revents().is_empty() {
-            return Ok(Waited::Over);
+            return Ok(WaitEnd::Over);
         }
         if input_waited.revents().is_empty() {
-            return Ok(Waited::Read(Vec::new()));
+            return Ok(WaitEnd::Read(Vec::new()));
         }
         let mut piece = vec![0; READ_BYTES];
         match rustix::io::read(input, &mut piece) {
             Ok(0) => Err(io::ErrorKind::UnexpectedEof.into()),
             Ok(count) => {
                 piece.truncate(count);
-                Ok(Waited::Read(piece))
+                Ok(WaitEnd::Read(piece))
             }
-            Err(Errno::INTR | Errno::AGAIN) => Ok(Waited::Read(Vec::new())),
+            Err(Errno::INTR | Errno::AGAIN) => Ok(WaitEnd::Read(Vec::new())),
             Err(err) => Err(err.into()),
         }
     }

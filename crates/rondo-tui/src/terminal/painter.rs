@@ -15,7 +15,7 @@ const MOVED_MIN: u16 = 3;
 
 /// Rows that moved up since the last frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Moved {
+pub(crate) struct MovedRows {
     /// Place: rows from `top` to before `bottom`.
     pub(crate) top: u16,
     /// The row after the last.
@@ -57,7 +57,7 @@ impl Painter {
         &mut self,
         frame: Buffer,
         caret: Option<Position>,
-        moved: Option<Moved>,
+        moved: Option<MovedRows>,
     ) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         if self.is_lost || self.shown.area != frame.area {
@@ -89,8 +89,8 @@ impl Painter {
     }
 
     /// Moves rows on the terminal, if that saves drawing them.
-    fn move_up(&mut self, moved: Moved, bytes: &mut Vec<u8>) {
-        let Moved { top, bottom, by } = moved;
+    fn move_up(&mut self, moved: MovedRows, bytes: &mut Vec<u8>) {
+        let MovedRows { top, bottom, by } = moved;
         let area = self.shown.area;
         let height = bottom.saturating_sub(top);
         if by == 0 || by + MOVED_MIN > height || bottom > area.height {
@@ -164,7 +164,7 @@ mod tests {
         for count in 0..60_usize {
             let line = |at: usize| format!("line {at} 日本 {}", "x".repeat(at % 7));
             let lines: Vec<String> = (count..count + 8).map(line).collect();
-            let moved = Moved {
+            let moved = MovedRows {
                 top: 0,
                 bottom: 8,
                 by: 1,
@@ -184,7 +184,7 @@ mod tests {
             .map(|at| format!("{at} {}", "word ".repeat(7)))
             .collect();
         painter.paint(frame(&lines[..8]), None, None).unwrap();
-        let moved = Moved {
+        let moved = MovedRows {
             top: 0,
             bottom: 8,
             by: 1,

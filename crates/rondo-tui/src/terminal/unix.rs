@@ -21,7 +21,7 @@ const ENDING: [Signal; 10] = [
 ];
 
 /// Signals that end or stop the screen, or change its size.
-pub(crate) struct Told {
+pub(crate) struct SignalStreams {
     terminate: Signals,
     ending: Vec<Signals>,
     resize: Signals,
@@ -32,7 +32,7 @@ pub(crate) struct Told {
 
 /// Request of a signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Asked {
+pub(crate) enum SignalRequest {
     /// To end: `SIGTERM`, or another signal that ends a process.
     Terminate,
     /// To end, as the terminal is gone: `SIGHUP`.
@@ -45,7 +45,7 @@ pub(crate) enum Asked {
     Resize,
 }
 
-impl Told {
+impl SignalStreams {
     /// Listens from now on.
     ///
     /// # Errors
@@ -69,14 +69,14 @@ impl Told {
     ///
     /// # Cancel safety
     /// Cancel safe.
-    pub(crate) async fn next(&mut self) -> Asked {
+    pub(crate) async fn next(&mut self) -> SignalRequest {
         tokio::select! {
-            _ = self.terminate.recv() => Asked::Terminate,
-            () = any(&mut self.ending) => Asked::Terminate,
-            _ = self.resize.recv() => Asked::Resize,
-            _ = self.hang_up.recv() => Asked::HangUp,
-            _ = self.interrupt.recv() => Asked::Interrupt,
-            _ = self.stop.recv() => Asked::Stop,
+            _ = self.terminate.recv() => SignalRequest::Terminate,
+            () = any(&mut self.ending) => SignalRequest::Terminate,
+            _ = self.resize.recv() => SignalRequest::Resize,
+            _ = self.hang_up.recv() => SignalRequest::HangUp,
+            _ = self.interrupt.recv() => SignalRequest::Interrupt,
+            _ = self.stop.recv() => SignalRequest::Stop,
         }
     }
 }

@@ -169,8 +169,8 @@ impl Card {
     pub(crate) fn finish(&mut self, end: CardEnd, result: &Value) {
         self.is_running = false;
         self.sandbox = sandbox_note(result).map_or_else(String::new, |it| clean::line(&it));
-        let told = Told::of(result).filter(|_| end.is_ok);
-        if let Some(Told { is_ok, said, text }) = told {
+        let told = ResultSummary::of(result).filter(|_| end.is_ok);
+        if let Some(ResultSummary { is_ok, said, text }) = told {
             self.end = Some(CardEnd { is_ok, said, ..end });
             if self.output.is_empty() {
                 self.push(&text);
@@ -352,14 +352,14 @@ pub(crate) fn plan_rows(item: &TodoItem, width: usize, theme: &Theme) -> Vec<Row
 }
 
 /// Summary of a result of several fields.
-struct Told {
+struct ResultSummary {
     /// Set if a person takes it for a success: that of a command is its exit code.
     is_ok: bool,
     said: String,
     text: String,
 }
 
-impl Told {
+impl ResultSummary {
     fn of(result: &Value) -> Option<Self> {
         Self::of_command(result).or_else(|| Self::of_write(result))
     }

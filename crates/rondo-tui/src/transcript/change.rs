@@ -34,7 +34,7 @@ struct Hunk {
 
 /// How much is shown around the hunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Around {
+pub(crate) enum ShownContext {
     /// All of the text.
     All,
     /// A few lines, each with its number.
@@ -131,9 +131,13 @@ impl Change {
     }
 
     /// Lays out what is shown; `None` if that is too much to be read.
-    pub(crate) fn diff(&self, around: Around, spell: impl Fn(&str) -> String) -> Option<Diff> {
+    pub(crate) fn diff(
+        &self,
+        around: ShownContext,
+        spell: impl Fn(&str) -> String,
+    ) -> Option<Diff> {
         let (old, new) = (lines(&self.before), lines(&self.after));
-        let has_numbers = around == Around::Context;
+        let has_numbers = around == ShownContext::Context;
         // If all lines end so, before and after, it says nothing about any of them.
         let are_crlf = old.iter().chain(&new).all(|it| it.ends_with("\r\n"));
         let mut shown = Vec::new();
@@ -161,8 +165,10 @@ impl Change {
                 let is_edge = at == behind;
                 let place = (from.0 + at, from.1 + at);
                 match around {
-                    Around::Context if !is_near && is_edge => push(Kind::Gap, place, "", None),
-                    Around::Context if !is_near => {}
+                    ShownContext::Context if !is_near && is_edge => {
+                        push(Kind::Gap, place, "", None)
+                    }
+                    ShownContext::Context if !is_near => {}
                     _ => push(Kind::Same, place, old.get(place.0).unwrap_or(&""), None),
                 }
             }
@@ -186,7 +192,7 @@ impl Change {
         }
         for at in 0..old.len() - from.0 {
             let place = (from.0 + at, from.1 + at);
-            if around == Around::All || at < CONTEXT_LINES {
+            if around == ShownContext::All || at < CONTEXT_LINES {
                 push(Kind::Same, place, old.get(place.0).unwrap_or(&""), None);
             }
         }
@@ -256,7 +262,7 @@ mod tests {
         assert_eq!(Change::between("", &long), None);
         let shown = |lines: usize| {
             let change = Change::between("", &"x\n".repeat(lines)).unwrap();
-            change.diff(Around::Context, str::to_owned).is_some()
+            change.diff(ShownContext::Context, str::to_owned).is_some()
         };
         assert!(shown(SHOWN_LINES_MAX));
         assert!(!shown(SHOWN_LINES_MAX + 1));

@@ -66,7 +66,7 @@ enum Block<'a> {
 }
 
 /// A line in the styles that it is shown in.
-struct Shown<'a> {
+struct StyledLine<'a> {
     line: &'a Line,
     pieces: Vec<Piece>,
 }
@@ -332,9 +332,9 @@ impl Layout<'_> {
         }
     }
 
-    fn shown<'a>(&self, line: &'a Line) -> Shown<'a> {
+    fn shown<'a>(&self, line: &'a Line) -> StyledLine<'a> {
         let piece = Piece::new(line.text.as_str(), self.style(line.kind));
-        Shown {
+        StyledLine {
             line,
             pieces: vec![piece],
         }
@@ -371,8 +371,8 @@ impl Layout<'_> {
     }
 
     /// Lays out one line of one side.
-    fn line(&self, shown: &Shown<'_>, side: Side, width: usize) -> Vec<Row> {
-        let Shown { line, pieces } = shown;
+    fn line(&self, shown: &StyledLine<'_>, side: Side, width: usize) -> Vec<Row> {
+        let StyledLine { line, pieces } = shown;
         let number = match side {
             Side::Before => line.numbers.0,
             Side::After => line.numbers.1,
@@ -407,8 +407,8 @@ impl Layout<'_> {
     /// Lays out a line of each side beside each other. The text of the row is the one after: what is copied of it.
     fn pair(
         &self,
-        before: Option<&Shown<'_>>,
-        after: Option<&Shown<'_>>,
+        before: Option<&StyledLine<'_>>,
+        after: Option<&StyledLine<'_>>,
         width: usize,
         rows: &mut Vec<Row>,
     ) {
@@ -443,13 +443,13 @@ impl Layout<'_> {
 mod tests {
     use super::*;
     use crate::text::row::joined;
-    use crate::transcript::{Around, Change};
+    use crate::transcript::{Change, ShownContext};
 
     const UNIFIED: &str = "--- a\n+++ a\n@@ -8,4 +8,5 @@\n one\n-let x = 1;\n+let x = 22;\n+new\n two\n@@ -90 +91 @@\n-end\n\\ No newline at end of file\n+END\n";
 
     fn between(before: &str, after: &str) -> Diff {
         let change = Change::between(before, after).unwrap();
-        change.diff(Around::All, str::to_owned).unwrap()
+        change.diff(ShownContext::All, str::to_owned).unwrap()
     }
 
     fn shown(diff: &Diff, width: usize) -> Vec<String> {
@@ -543,7 +543,7 @@ mod tests {
     fn a_hunk_that_is_left_out_is_shown_as_what_stays() {
         let (old, new) = ("a\nb\nc\nd\n", "A\nb\nC\nd\n");
         let change = Change::between(old, new).unwrap();
-        let diff = change.diff(Around::Context, str::to_owned).unwrap();
+        let diff = change.diff(ShownContext::Context, str::to_owned).unwrap();
         let choice = Choice {
             is_kept: &[true, false],
             selected: 1,

@@ -66,7 +66,7 @@ impl Answer {
 
 /// Rows, and what they were laid out for.
 #[derive(Debug)]
-pub(super) struct Laid {
+pub(super) struct LaidOutRows {
     pub(super) width: usize,
     pub(super) theme: Theme,
     pub(super) revision: u64,

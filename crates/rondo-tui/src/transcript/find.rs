@@ -1,7 +1,7 @@
 //! Looks for words in all of the conversation.
 
 use super::viewport::Frame;
-use super::{Place, Transcript};
+use super::{RowPosition, Transcript};
 
 impl Transcript {
     /// Returns the place of a text, whatever its case: before a place, going up, or else after it. A place outside of
@@ -9,16 +9,16 @@ impl Transcript {
     pub(crate) fn find(
         &mut self,
         text: &str,
-        from: Option<Place>,
+        from: Option<RowPosition>,
         goes_up: bool,
         frame: Frame<'_>,
-    ) -> Option<Place> {
+    ) -> Option<RowPosition> {
         let needle = text.to_lowercase();
         if needle.is_empty() {
             return None;
         }
         let end = self.first + self.len();
-        let from = from.unwrap_or(Place { entry: end, row: 0 });
+        let from = from.unwrap_or(RowPosition { entry: end, row: 0 });
         let order: Vec<usize> = match goes_up {
             true => (self.first..end.min(from.entry + 1)).rev().collect(),
             false => (from.entry.max(self.first)..end).collect(),
@@ -33,8 +33,8 @@ impl Transcript {
                 rows.get(row)
                     .is_some_and(|it| it.text().to_lowercase().contains(&needle))
             };
-            let mut places = (0..rows.len()).map(|row| Place { entry, row });
-            let is_it = |it: &Place| match goes_up {
+            let mut places = (0..rows.len()).map(|row| RowPosition { entry, row });
+            let is_it = |it: &RowPosition| match goes_up {
                 true => *it < from && holds(it.row),
                 false => *it > from && holds(it.row),
             };
@@ -43,7 +43,7 @@ impl Transcript {
                 false => places.find(is_it),
             };
             // A text that is broken over rows, or folded, is found at its entry.
-            let beginning = Place { entry, row: 0 };
+            let beginning = RowPosition { entry, row: 0 };
             let is_beyond = if goes_up {
                 beginning < from
             } else {
@@ -79,7 +79,7 @@ mod tests {
         }
         let first = all.first;
         let place = |entry, row| {
-            Some(Place {
+            Some(RowPosition {
                 entry: first + entry,
                 row,
             })

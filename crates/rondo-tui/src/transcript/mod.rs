@@ -16,17 +16,17 @@ mod quote;
 mod viewport;
 
 pub(crate) use card::{Card, CardEnd, plan_rows};
-pub(crate) use change::{Around, Change};
+pub(crate) use change::{Change, ShownContext};
 pub(crate) use child::Child;
 pub use diff::change_lines;
 pub(crate) use diff::{Choice, Diff};
 pub(crate) use entry::{Answer, Entry, Tone, cut};
 pub(crate) use quote::Quote;
-pub(crate) use viewport::{Frame, Place, Viewport};
+pub(crate) use viewport::{Frame, RowPosition, Viewport};
 
 use crate::text::Row;
 use crate::theme::Theme;
-use entry::Laid;
+use entry::LaidOutRows;
 
 /// Entries whose rows are kept; beyond them those out of view are laid out again when they come back.
 const LAID_OUT_MAX: usize = 256;
@@ -39,7 +39,7 @@ struct Item {
     entry: Entry,
     /// Set if it is shown in full.
     is_open: bool,
-    laid: Option<Laid>,
+    laid: Option<LaidOutRows>,
     /// How often it changed.
     revision: u64,
     /// Set if it was printed to the terminal's own scrollback.
@@ -192,7 +192,7 @@ impl Transcript {
                 }
             };
             item.entry.lay_out(&mut rows, width, theme, item.is_open);
-            item.laid = Some(Laid {
+            item.laid = Some(LaidOutRows {
                 width,
                 theme: *theme,
                 revision: item.revision,

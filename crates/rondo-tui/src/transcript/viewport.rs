@@ -9,7 +9,7 @@ const NEAR: usize = 32;
 
 /// A row of an entry: the entry's number, and the row in it. It stays the same row where rows come before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Place {
+pub(crate) struct RowPosition {
     pub(crate) entry: usize,
     pub(crate) row: usize,
 }
@@ -18,7 +18,7 @@ pub(crate) struct Place {
 #[derive(Debug, Default)]
 pub(crate) struct Viewport {
     /// The topmost row; the end is followed if there is none.
-    top: Option<Place>,
+    top: Option<RowPosition>,
 }
 
 impl Viewport {
@@ -33,7 +33,12 @@ impl Viewport {
     }
 
     /// Goes to an entry, with some rows before it.
-    pub(crate) fn go_to(&mut self, place: Place, transcript: &mut Transcript, frame: Frame<'_>) {
+    pub(crate) fn go_to(
+        &mut self,
+        place: RowPosition,
+        transcript: &mut Transcript,
+        frame: Frame<'_>,
+    ) {
         self.top = Some(place);
         self.scroll(
             -(isize::try_from(frame.height / 3).unwrap_or(0)),
@@ -52,7 +57,7 @@ impl Viewport {
 
     /// Goes to the beginning.
     pub(crate) fn go_to_top(&mut self, transcript: &mut Transcript, frame: Frame<'_>) {
-        let first = Place {
+        let first = RowPosition {
             entry: transcript.first,
             row: 0,
         };
@@ -64,7 +69,7 @@ impl Viewport {
         &mut self,
         transcript: &mut Transcript,
         frame: Frame<'_>,
-    ) -> Vec<(Place, Row)> {
+    ) -> Vec<(RowPosition, Row)> {
         let end = transcript.end_top(frame);
         // The entry at the top may be gone, or all that follows may fit.
         if self.top.is_some_and(|top| top >= end) {
@@ -98,7 +103,7 @@ impl Transcript {
     }
 
     /// Returns the topmost row of the view that shows the end.
-    fn end_top(&mut self, frame: Frame<'_>) -> Place {
+    fn end_top(&mut self, frame: Frame<'_>) -> RowPosition {
         let mut left = frame.height;
         let mut entry = self.first + self.items.len();
         while entry > self.first {
@@ -106,28 +111,28 @@ impl Transcript {
             entry -= 1;
             if height >= left {
                 let row = height - left;
-                return Place { entry, row };
+                return RowPosition { entry, row };
             }
             left -= height;
         }
-        Place { entry, row: 0 }
+        RowPosition { entry, row: 0 }
     }
 
     /// Returns the place so many rows further down, or up.
-    fn moved(&mut self, from: Place, by: isize, frame: Frame<'_>) -> Place {
-        let Place { mut entry, mut row } = from;
+    fn moved(&mut self, from: RowPosition, by: isize, frame: Frame<'_>) -> RowPosition {
+        let RowPosition { mut entry, mut row } = from;
         entry = entry.max(self.first);
         let mut left = by.unsigned_abs();
         if by < 0 {
             while left > row {
                 if entry == self.first {
-                    return Place { entry, row: 0 };
+                    return RowPosition { entry, row: 0 };
                 }
                 left -= row + 1;
                 entry -= 1;
                 row = self.height_of(entry, frame).saturating_sub(1);
             }
-            return Place {
+            return RowPosition {
                 entry,
                 row: row - left,
             };
@@ -141,14 +146,19 @@ impl Transcript {
             left = (row + left).saturating_sub(height);
             (entry, row) = (entry + 1, 0);
         }
-        Place {
+        RowPosition {
             entry,
             row: row + left,
         }
     }
 
     /// Returns the rows from one to another, both included.
-    pub(crate) fn between(&mut self, from: Place, to: Place, frame: Frame<'_>) -> Vec<Row> {
+    pub(crate) fn between(
+        &mut self,
+        from: RowPosition,
+        to: RowPosition,
+        frame: Frame<'_>,
+    ) -> Vec<Row> {
         let mut rows = Vec::new();
         for entry in from.entry..=to.entry {
             let at = entry.saturating_sub(self.first);
@@ -156,16 +166,16 @@ impl Transcript {
             let places = all
                 .iter()
                 .enumerate()
-                .map(|(row, it)| (Place { entry, row }, it));
+                .map(|(row, it)| (RowPosition { entry, row }, it));
             let wanted = places.filter(|(place, _)| from <= *place && *place <= to);
             rows.extend(wanted.map(|it| it.1.clone()));
         }
         rows
     }
 
-    fn rows_from(&mut self, top: Place, frame: Frame<'_>) -> Vec<(Place, Row)> {
+    fn rows_from(&mut self, top: RowPosition, frame: Frame<'_>) -> Vec<(RowPosition, Row)> {
         let mut shown = Vec::with_capacity(frame.height);
-        let Place { mut entry, row } = top;
+        let RowPosition { mut entry, row } = top;
         let mut skip = row;
         let end = self.first + self.items.len();
         while entry < end && shown.len() < frame.height {
@@ -173,7 +183,7 @@ impl Transcript {
             let at = entry.saturating_sub(self.first);
             let rows = self.rows(at, frame.width, frame.theme);
             let rows = rows.iter().enumerate().skip(skip).take(room);
-            shown.extend(rows.map(|(row, it)| (Place { entry, row }, it.clone())));
+            shown.extend(rows.map(|(row, it)| (RowPosition { entry, row }, it.clone())));
             (entry, skip) = (entry + 1, 0);
         }
         shown
@@ -200,7 +210,7 @@ mod tests {
         rows.into_iter().map(|(_, row)| row.text()).collect()
     }
 
-    fn top(view: &mut Viewport, transcript: &mut Transcript, theme: &Theme) -> Place {
+    fn top(view: &mut Viewport, transcript: &mut Transcript, theme: &Theme) -> RowPosition {
         view.rows(transcript, frame(theme))[0].0
     }
 

@@ -12,7 +12,7 @@ const TEXT_CHARS_MAX: usize = 600;
 
 /// A page that was found.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub(super) struct Found {
+pub(super) struct FoundPage {
     #[serde(default)]
     title: String,
     #[serde(default)]
@@ -27,27 +27,27 @@ struct Answer {
     /// Of Brave.
     web: Option<Results>,
     /// Of SearXNG.
-    results: Option<Vec<Found>>,
+    results: Option<Vec<FoundPage>>,
 }
 
 #[derive(Deserialize)]
 struct Results {
     #[serde(default)]
-    results: Vec<Found>,
+    results: Vec<FoundPage>,
 }
 
 /// Reads an answer of either engine. Brave leaves out `web` if nothing was found.
 ///
 /// # Errors
 /// When it is not JSON of that form.
-pub(super) fn read(body: &[u8]) -> Result<Vec<Found>, serde_json::Error> {
+pub(super) fn read(body: &[u8]) -> Result<Vec<FoundPage>, serde_json::Error> {
     let answer: Answer = serde_json::from_slice(body)?;
     let of_brave = answer.web.map(|it| it.results);
     Ok(of_brave.or(answer.results).unwrap_or_default())
 }
 
 /// Returns the first results as numbered lines.
-pub(super) fn render(found: &[Found], count: usize) -> String {
+pub(super) fn render(found: &[FoundPage], count: usize) -> String {
     let mut text = String::new();
     let found = found.iter().filter(|it| !it.url.is_empty()).take(count);
     for (index, it) in found.enumerate() {
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn no_more_are_shown_than_were_asked_for() {
         let found = |count: usize| {
-            let one = Found {
+            let one = FoundPage {
                 title: "t".to_owned(),
                 url: "u".to_owned(),
                 text: None,

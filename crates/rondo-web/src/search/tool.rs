@@ -4,7 +4,7 @@ use super::engine::SearchEngine;
 use super::results;
 use crate::WebError;
 use crate::calls::{asking_outside, called};
-use crate::egress::{Ask, Egress, Fetched};
+use crate::egress::{Ask, Egress, FetchResult};
 use async_trait::async_trait;
 use rondo_core::ports::{Tool, ToolInvocation};
 use rondo_http::Transport;
@@ -62,7 +62,7 @@ impl WebSearch {
             bytes_max: |_| ANSWER_BYTES_MAX,
         };
         let fetched = self.egress.get(ask).await.map_err(|err| err.line())?;
-        let Fetched::Page(page) = fetched else {
+        let FetchResult::Page(page) = fetched else {
             return Err("the search engine redirects to another site".to_owned());
         };
         let found = results::read(&page.body).map_err(|_| NOT_JSON.to_owned())?;

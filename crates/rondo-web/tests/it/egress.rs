@@ -3,13 +3,13 @@
 use crate::names::{Names, OTHER, PUBLIC, egress, site, transport};
 use rondo_http::{Network, Proxies, Secret};
 use rondo_testkit::{Response, Script, Server, Step};
-use rondo_web::{Ask, Egress, Fetched, Page, REDIRECTS_MAX, WebError};
+use rondo_web::{Ask, Egress, FetchResult, Page, REDIRECTS_MAX, WebError};
 use std::sync::Arc;
 use std::time::Duration;
 
 const BYTES_MAX: usize = 1_000;
 
-async fn get(egress: &Egress, url: &str) -> Result<Fetched, WebError> {
+async fn get(egress: &Egress, url: &str) -> Result<FetchResult, WebError> {
     let ask = Ask {
         url,
         accept: "text/html",
@@ -19,9 +19,9 @@ async fn get(egress: &Egress, url: &str) -> Result<Fetched, WebError> {
     egress.get(ask).await
 }
 
-fn page(fetched: Result<Fetched, WebError>) -> Page {
+fn page(fetched: Result<FetchResult, WebError>) -> Page {
     match fetched {
-        Ok(Fetched::Page(page)) => page,
+        Ok(FetchResult::Page(page)) => page,
         other => panic!("{other:?}"),
     }
 }
@@ -160,7 +160,7 @@ async fn a_redirect_to_another_site_is_named_and_not_followed() {
     let names = site(&server);
     let fetched = get(&egress(&names, &[]), "http://docs.example/").await;
     let url = "https://evil.example/?q=secret".to_owned();
-    assert_eq!(fetched.unwrap(), Fetched::Elsewhere { url });
+    assert_eq!(fetched.unwrap(), FetchResult::Elsewhere { url });
     assert_eq!(names.log().len(), 2);
 }
 

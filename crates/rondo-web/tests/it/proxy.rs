@@ -1,7 +1,7 @@
 //! Commands in a real sandbox, whose proxy reaches what it is told to and nothing else.
 
 use crate::names::{Names, OTHER, PUBLIC};
-use rondo_sandbox::{SandboxMode, SandboxSpec, Support, confine, readable_roots, support};
+use rondo_sandbox::{SandboxMode, SandboxSpec, SandboxSupport, confine, readable_roots, support};
 use rondo_testkit::{Response, Script, Server};
 use rondo_web::proxy::HostProxy;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ for address in [('1.1.1.1', 80), ('docs.example', 80)]:
 /// Most containers do not let a process confine itself.
 #[expect(clippy::print_stderr, reason = "what is not run is said")]
 fn is_enforced() -> bool {
-    let is_full = *support() == Support::Full;
+    let is_full = *support() == SandboxSupport::Full;
     if !is_full {
         eprintln!(
             "not run, since the sandbox is not enforced here: {:?}",

@@ -2,7 +2,7 @@
 
 use crate::support::{now, running, signer};
 use rondo_hub::channel::InboundBody;
-use rondo_hub::inbox::{InboxError, Taken};
+use rondo_hub::inbox::{InboxError, InboxResult};
 use rondo_webhook::Signed;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -97,7 +97,7 @@ async fn the_answer_says_what_became_of_a_message() {
         reason: "disk full: /secret/path".to_owned(),
     };
     for (number, (outcome, status)) in [
-        (Ok(Taken::Dropped), 403),
+        (Ok(InboxResult::Dropped), 403),
         (Err(InboxError::Full), 429),
         (Err(later()), 503),
         (

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use rondo_http::{Network, Secret, Transport};
 use rondo_hub::channel::{Channel as _, ChannelError, Inbound};
-use rondo_hub::inbox::{Inbox, InboxError, Receiver, Taken};
+use rondo_hub::inbox::{Inbox, InboxError, InboxResult, Receiver};
 use rondo_webhook::{Endpoint, Signed, Signer, Webhook};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -43,7 +43,7 @@ pub(crate) fn now() -> u64 {
 #[derive(Default)]
 pub(crate) struct Hub {
     pub(crate) events: Mutex<Vec<Inbound>>,
-    pub(crate) refusals: Mutex<Vec<Result<Taken, InboxError>>>,
+    pub(crate) refusals: Mutex<Vec<Result<InboxResult, InboxError>>>,
 }
 
 #[async_trait]
@@ -52,16 +52,16 @@ impl Receiver for Hub {
         true
     }
 
-    async fn take(&self, event: Inbound) -> Result<Taken, InboxError> {
+    async fn take(&self, event: Inbound) -> Result<InboxResult, InboxError> {
         if let Some(refusal) = self.refusals.lock().expect("no panic").pop() {
             return refusal;
         }
         let mut events = self.events.lock().expect("no panic");
         if events.iter().any(|it| it.event_id == event.event_id) {
-            return Ok(Taken::Duplicate);
+            return Ok(InboxResult::Duplicate);
         }
         events.push(event);
-        Ok(Taken::Accepted)
+        Ok(InboxResult::Accepted)
     }
 }
 

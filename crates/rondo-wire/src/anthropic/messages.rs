@@ -4,7 +4,7 @@ use super::Anthropic;
 use super::server;
 use super::thinking::is_thinking;
 use crate::Target;
-use crate::encoded_prefix::{EncodedPrefix, Mark};
+use crate::encoded_prefix::{EncodedPrefix, EncoderMark};
 use crate::encoder::{Encoder, Rules};
 use crate::json::{Fields, Json, raw_if_object, raw_object, set};
 use crate::lowering::{Lowering, LoweringCause, closes_only, is_own, is_same_provider, results};
@@ -180,7 +180,7 @@ impl<'a> Conversation<'a> {
         }
         let turns: Vec<_> = turns.into_iter().map(Turn::into_json).collect();
         let tools = self.tools.iter().take(at.tools);
-        let mark = Mark {
+        let mark = EncoderMark {
             own: at.own,
             notes: self.encoder.notes.first(at.notes),
             tools: tools.map(|name| name.clone().into_owned()).collect(),

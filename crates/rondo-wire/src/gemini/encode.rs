@@ -1,7 +1,7 @@
 //! Encodes requests as the body of `generateContent`.
 
 use super::{Gemini, SIGNATURE};
-use crate::encoded_prefix::{EncodedPrefix, Mark};
+use crate::encoded_prefix::{EncodedPrefix, EncoderMark};
 use crate::encoder::{self, Rules, effort_text};
 use crate::json::{Fields, Json, RawObject, merge, raw_if_object, raw_object, set};
 use crate::lowering::{Lowering, LoweringCause, closes_only, is_own, is_same_provider, results};
@@ -37,7 +37,7 @@ pub(super) fn encode(
     request: &ModelRequest,
     target: &Target,
 ) -> Encoded<Vec<Bytes>> {
-    let mut encoder = Encoder::resumed(Mark::default(), target);
+    let mut encoder = Encoder::resumed(EncoderMark::default(), target);
     let contents = encoder.contents(request, prefix);
     let mut body: Fields<'_> = vec![(Cow::Borrowed("contents"), Json::List(Vec::new()))];
     if !request.system.is_empty() {
@@ -78,14 +78,14 @@ struct Content<'a> {
 
 /// Place of a message that began a content of its own after one of the model; nothing is joined to it.
 #[derive(Debug, Clone, Copy, Default)]
-struct Open {
+struct OpenContent {
     message: usize,
     contents: usize,
     own: bool,
     notes: usize,
 }
 
-impl Open {
+impl OpenContent {
     fn is_behind_model(&self, list: &[Content<'_>]) -> bool {
         let last = self.contents.checked_sub(1).and_then(|last| list.get(last));
         list.len() > self.contents && last.is_some_and(|last| last.kind == Kind::Model)
@@ -105,10 +105,10 @@ impl<'a> Encoder<'a> {
         let from = prefix.resume(request, self.target);
         *self = Self::resumed(prefix.mark(), self.target);
         let mut list: Vec<Content<'a>> = Vec::new();
-        let mut open = Open::default();
+        let mut open = OpenContent::default();
         for (index, message) in request.messages.iter().enumerate().skip(from) {
             self.notes.enter(Some(index));
-            let before = Open {
+            let before = OpenContent {
                 message: index,
                 contents: list.len(),
                 own: self.own,
@@ -142,7 +142,7 @@ impl<'a> Encoder<'a> {
         request: &ModelRequest,
         from: usize,
         prefix: &mut EncodedPrefix,
-        open: &Open,
+        open: &OpenContent,
         list: Vec<Content<'a>>,
     ) -> Vec<Json<'a>> {
         let mut list: Vec<_> = list.into_iter().map(Content::into_json).collect();
@@ -150,10 +150,10 @@ impl<'a> Encoder<'a> {
             return list;
         }
         let tail = list.split_off(open.contents);
-        let mark = Mark {
+        let mark = EncoderMark {
             own: open.own,
             notes: self.notes.first(open.notes),
-            ..Mark::default()
+            ..EncoderMark::default()
         };
         let settled = request.messages.get(from..open.message);
         prefix.settle(settled.unwrap_or_default(), &list, mark);

@@ -10,12 +10,12 @@ const TEXT_TYPE: &str = "reasoning.text";
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Details {
     list: Vec<String>,
-    open: Option<Open>,
+    open: Option<OpenDetail>,
 }
 
 /// A text that more may follow.
 #[derive(Debug, Clone, PartialEq)]
-struct Open {
+struct OpenDetail {
     /// The first piece, which goes back as it is when no other came.
     raw: String,
     fields: Map<String, Value>,
@@ -39,7 +39,7 @@ impl Details {
             return;
         }
         self.close();
-        self.open = Some(Open {
+        self.open = Some(OpenDetail {
             raw: raw.to_owned(),
             fields,
             text,
@@ -54,12 +54,12 @@ impl Details {
     }
 
     fn close(&mut self) {
-        let closed = self.open.take().map(Open::into_json);
+        let closed = self.open.take().map(OpenDetail::into_json);
         self.list.extend(closed);
     }
 }
 
-impl Open {
+impl OpenDetail {
     /// A signature ends a text; without an index nothing says that two pieces belong together.
     fn takes(&self, fields: &Map<String, Value>) -> bool {
         let index = fields.get("index");

@@ -2,7 +2,7 @@
 
 use super::OpenAiChat;
 use crate::EncodedPrefix;
-use crate::encoded_prefix::Mark;
+use crate::encoded_prefix::EncoderMark;
 use crate::encoder::{self, Rules, address, effort_text};
 use crate::ids::{IdRule, nine_chars};
 use crate::json::{Fields, Json, merge, raw_object, set};
@@ -91,10 +91,10 @@ impl<'a> Encoder<'a> {
         }
         self.notes.enter(None);
         let (end, elements, notes, own) = settled;
-        let mark = Mark {
+        let mark = EncoderMark {
             own,
             notes: self.notes.first(notes),
-            ..Mark::default()
+            ..EncoderMark::default()
         };
         let mut all = list.take();
         let latest = all.split_off(elements.min(all.len()));

@@ -1,7 +1,7 @@
 //! Decodes the events of a response, or a whole response.
 
 use super::delta_text::DeltaText;
-use super::event::{Event, Item, Named, Response, WireUsage, message_text, pieces};
+use super::event::{Event, Item, Response, ResponseNames, WireUsage, message_text, pieces};
 use crate::body::{
     PayloadDecoder, damaged, malformed, number_of, provider_data, state_of, unreadable,
 };
@@ -166,8 +166,9 @@ impl ResponsesPayloadDecoder {
     }
 
     fn name(&mut self, response: Option<&RawValue>, out: &mut Vec<ModelEvent>) {
-        let response = response.and_then(|raw| serde_json::from_str::<Named<'_>>(raw.get()).ok());
-        if let Some(Named { id, model }) = response {
+        let response =
+            response.and_then(|raw| serde_json::from_str::<ResponseNames<'_>>(raw.get()).ok());
+        if let Some(ResponseNames { id, model }) = response {
             self.naming.take(id.as_ref(), model.as_ref(), out);
         }
     }

@@ -70,7 +70,7 @@ type Encoder<'a> = encoder::Encoder<'a, OpenAiResponses>;
 
 /// Content of an item of the provider's own, to see whether it still matches the transcript.
 #[derive(Deserialize)]
-struct Shown {
+struct ItemContent {
     #[serde(default)]
     content: Vec<ShownPiece>,
 }
@@ -325,7 +325,7 @@ fn media_part(media: &Media) -> Option<Json<'_>> {
 
 /// Returns whether an item says what is in the transcript.
 fn says(item: &RawValue, group: &[&str]) -> bool {
-    let Ok(shown) = serde_json::from_str::<Shown>(item.get()) else {
+    let Ok(shown) = serde_json::from_str::<ItemContent>(item.get()) else {
         // An item without content to compare is a reasoning or an unknown item.
         return group.is_empty();
     };

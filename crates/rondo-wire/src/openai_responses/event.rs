@@ -34,7 +34,7 @@ pub(super) struct Event<'a> {
 
 /// Id of a response, in its first events.
 #[derive(Debug, Deserialize)]
-pub(super) struct Named<'a> {
+pub(super) struct ResponseNames<'a> {
     #[serde(borrow)]
     pub(super) id: Option<Text<'a>>,
     #[serde(borrow)]

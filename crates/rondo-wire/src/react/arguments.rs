@@ -1,6 +1,6 @@
 //! Search for the end of a JSON value, and arguments that are elements instead.
 
-use super::tags::{Read, any_name, name_attribute, read_tag};
+use super::tags::{TagMatch, any_name, name_attribute, read_tag};
 use crate::json::{RawObject, raw_object};
 use serde_json::{Map, Value};
 
@@ -83,7 +83,7 @@ fn elements(content: &str) -> Option<Map<String, Value>> {
     let mut map = Map::new();
     let mut rest = content;
     while !rest.is_empty() {
-        let Read::Yes(tag) = read_tag(rest, &any_name) else {
+        let TagMatch::Yes(tag) = read_tag(rest, &any_name) else {
             return None;
         };
         if tag.closing || tag.empty {

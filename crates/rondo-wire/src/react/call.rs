@@ -5,7 +5,7 @@
 //! broken arguments continue as they are, to be repaired or sent back where their schema is known.
 
 use super::arguments::{ValueScan, is_in_parameter, named_body, of_elements};
-use super::tags::{Read, TAG_BYTES_MAX, Tag, any_name, name_attribute, read_tag};
+use super::tags::{TAG_BYTES_MAX, Tag, TagMatch, any_name, name_attribute, read_tag};
 use std::sync::Arc;
 
 /// The bound on a tool's name, in bytes.
@@ -45,7 +45,7 @@ pub(super) struct TakenCall {
 
 /// State of the text so far.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Seen {
+pub(super) enum CallScan {
     /// More text decides.
     More,
     /// A call.
@@ -156,13 +156,13 @@ impl CallReader {
     }
 
     /// Reads more text.
-    pub(super) fn push(&mut self, text: &str) -> Seen {
+    pub(super) fn push(&mut self, text: &str) -> CallScan {
         self.raw.push_str(text);
         loop {
             match self.step() {
                 Step::Go => {}
-                Step::More => return Seen::More,
-                Step::Call => return Seen::Call(self.taken(true)),
+                Step::More => return CallScan::More,
+                Step::Call => return CallScan::Call(self.taken(true)),
                 Step::Example => return self.example(),
             }
         }
@@ -214,9 +214,9 @@ impl CallReader {
                 Step::Go
             }
             Some('<') => match read_tag(rest, &any_name) {
-                Read::More => Step::More,
-                Read::No => self.skip(1),
-                Read::Yes(tag) => self.element(&tag),
+                TagMatch::More => Step::More,
+                TagMatch::No => self.skip(1),
+                TagMatch::Yes(tag) => self.element(&tag),
             },
             Some(_) => {
                 let len = rest.find(['<', '{']).unwrap_or(rest.len());
@@ -350,12 +350,12 @@ impl CallReader {
             return Step::More;
         };
         let tag = match read_tag(rest.get(len..).unwrap_or_default(), &any_name) {
-            Read::More => {
+            TagMatch::More => {
                 self.at += len;
                 return Step::More;
             }
-            Read::Yes(tag) if tag.closing => tag,
-            Read::Yes(_) | Read::No => return self.skip(len + 1),
+            TagMatch::Yes(tag) if tag.closing => tag,
+            TagMatch::Yes(_) | TagMatch::No => return self.skip(len + 1),
         };
         if tag.name != self.container && !CALL_TAGS.contains(&tag.name.as_str()) {
             return self.skip(len + 1);
@@ -409,9 +409,9 @@ impl CallReader {
         match rest.chars().next() {
             None => Step::More,
             Some('<') => match read_tag(rest, &any_name) {
-                Read::More => Step::More,
-                Read::Yes(tag) => self.after_tag(&tag),
-                Read::No => self.other(),
+                TagMatch::More => Step::More,
+                TagMatch::Yes(tag) => self.after_tag(&tag),
+                TagMatch::No => self.other(),
             },
             Some('`' | '~') if rest.len() < 3 => Step::More,
             Some(c @ ('`' | '~')) => {
@@ -510,9 +510,9 @@ impl CallReader {
         }
     }
 
-    fn example(&mut self) -> Seen {
+    fn example(&mut self) -> CallScan {
         let rest = self.raw.split_off(self.at);
-        Seen::Example {
+        CallScan::Example {
             text: std::mem::take(&mut self.raw),
             rest,
         }

@@ -2,8 +2,8 @@
 
 use super::call::TakenCall;
 use super::text::AnswerText;
-use super::written::Written;
-use crate::latch::{Latched, Reader};
+use super::written::SourceText;
+use crate::latch::{LatchedReader, Reader};
 use crate::{Bounds, Decoder, Target};
 use rondo_types::{ErrorClass, FinishReason, ModelError, ModelEvent, Opaque, Origin, Usage};
 use std::collections::BTreeMap;
@@ -22,7 +22,7 @@ const CUT: &str = "cut after the first call";
 /// A call begins when its arguments are whole and ends when the reply does. Until then each piece
 /// of text that shows nothing gives an empty delta of the call, since a silence would look like a
 /// provider that stopped; deltas before a call's beginning are ignored.
-pub(crate) type ReactDecoder<D> = Latched<ReactReader<D>>;
+pub(crate) type ReactDecoder<D> = LatchedReader<ReactReader<D>>;
 
 /// Reads calls from the text that another decoder reads.
 #[derive(Debug, Clone, PartialEq)]
@@ -213,7 +213,7 @@ impl CandidateText {
         }
         self.begin(candidate, out);
         if let Some(call) = self.answer.call().filter(|call| call.complete) {
-            let written = Written {
+            let written = SourceText {
                 text: call.written.clone(),
                 ignored_calls: self.answer.ignored_calls(),
             };

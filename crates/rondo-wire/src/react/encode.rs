@@ -3,7 +3,7 @@
 use super::output;
 use super::prompt::with_tools;
 use super::quoting::{escape, nonce};
-use super::written::{Written, is_react};
+use super::written::{SourceText, is_react};
 use crate::Target;
 use crate::lowering::{Lowering, LoweringNote, Notes, results};
 use rondo_types::{
@@ -12,7 +12,7 @@ use rondo_types::{
 use std::sync::Arc;
 
 /// A request as the dialect below gets it.
-pub(super) struct Rewritten {
+pub(super) struct RewrittenRequest {
     pub(super) request: ModelRequest,
     notes: Vec<LoweringNote>,
     /// Which part of the transcript each part of the messages came from, the first if several
@@ -20,7 +20,7 @@ pub(super) struct Rewritten {
     sources: Vec<Vec<usize>>,
 }
 
-impl Rewritten {
+impl RewrittenRequest {
     /// Returns all notes, those of the dialect below with the places that the transcript has.
     pub(super) fn notes(self, below: Vec<LoweringNote>) -> Vec<LoweringNote> {
         let Self {
@@ -40,7 +40,7 @@ impl Rewritten {
 }
 
 /// Rewrites a request so that the dialect below, which gets no tools, carries calls as text.
-pub(super) fn rewrite(request: &ModelRequest, target: &Target, base: &str) -> Rewritten {
+pub(super) fn rewrite(request: &ModelRequest, target: &Target, base: &str) -> RewrittenRequest {
     let mut rewriter = Rewriter {
         nonce: nonce(request),
         base,
@@ -67,7 +67,7 @@ pub(super) fn rewrite(request: &ModelRequest, target: &Target, base: &str) -> Re
         sampling: request.sampling.clone(),
         response_schema: response_schema.filter(|_| request.tools.is_empty()),
     };
-    Rewritten {
+    RewrittenRequest {
         request: rewritten,
         notes: rewriter.notes.into_list(),
         sources: rewriter.sources,
@@ -137,7 +137,7 @@ impl Rewriter<'_> {
     }
 
     fn block(&mut self, call: &ToolCall) -> String {
-        match Written::of(call) {
+        match SourceText::of(call) {
             Some(written) => {
                 let ignored = (call.id.clone(), written.ignored_calls);
                 self.ignored.push(ignored);

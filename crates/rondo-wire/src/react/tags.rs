@@ -7,7 +7,7 @@ const SPACES_MAX: usize = 2;
 
 /// Reading of the beginning of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Read<T> {
+pub(super) enum TagMatch<T> {
     /// More text decides.
     More,
     /// Something else.
@@ -34,9 +34,9 @@ pub(super) struct Tag {
 /// Reads the tag that a text begins with.
 ///
 /// `known` is asked whether a name is one to look for, or, with `false`, can become one.
-pub(super) fn read_tag(text: &str, known: &dyn Fn(&str, bool) -> bool) -> Read<Tag> {
+pub(super) fn read_tag(text: &str, known: &dyn Fn(&str, bool) -> bool) -> TagMatch<Tag> {
     let Some(inner) = text.strip_prefix('<') else {
-        return Read::No;
+        return TagMatch::No;
     };
     let inner = spaces(inner);
     let (closing, inner) = match inner.strip_prefix('/') {
@@ -45,19 +45,23 @@ pub(super) fn read_tag(text: &str, known: &dyn Fn(&str, bool) -> bool) -> Read<T
     };
     let Some(name_len) = inner.find(|c: char| !is_name(c)) else {
         let possible = text.len() <= TAG_BYTES_MAX && known(&normal(inner), false);
-        return if possible { Read::More } else { Read::No };
+        return if possible {
+            TagMatch::More
+        } else {
+            TagMatch::No
+        };
     };
     let (raw_name, attributes) = inner.split_at(name_len);
     let name = normal(raw_name);
     if name.is_empty() || !known(&name, true) {
-        return Read::No;
+        return TagMatch::No;
     }
     let before = text.len() - attributes.len();
     let Some((attributes_len, end_len)) = end(attributes, closing) else {
-        return Read::More;
+        return TagMatch::More;
     };
     let attributes = attributes.get(..attributes_len).unwrap_or_default();
-    Read::Yes(Tag {
+    TagMatch::Yes(Tag {
         name,
         raw_name: raw_name.to_owned(),
         closing,
@@ -144,8 +148,8 @@ mod tests {
         let known = |name: &str, _: bool| name == "tool_code";
         for (text, len) in cases {
             let read = match read_tag(text, &known) {
-                Read::Yes(tag) => Some(tag.len),
-                Read::More | Read::No => None,
+                TagMatch::Yes(tag) => Some(tag.len),
+                TagMatch::More | TagMatch::No => None,
             };
             assert_eq!(read, len, "{text}");
         }

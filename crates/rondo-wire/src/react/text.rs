@@ -5,9 +5,10 @@
 //! is dropped, since a model that continues writes results of its own invention.
 
 use super::call::{
-    CALL_TAGS, CallReader, FUNCTION, NAME_TAGS, OBSERVATION, Opening, Seen, TakenCall, VALUE_TAGS,
+    CALL_TAGS, CallReader, CallScan, FUNCTION, NAME_TAGS, OBSERVATION, Opening, TakenCall,
+    VALUE_TAGS,
 };
-use super::tags::{Read, Tag, name_attribute, read_tag};
+use super::tags::{Tag, TagMatch, name_attribute, read_tag};
 use std::sync::Arc;
 
 /// The tag around a final answer.
@@ -63,12 +64,12 @@ pub(super) struct AnswerText {
     /// Set if white space is skipped, as behind an opening tag.
     trim: bool,
     call: Option<TakenCall>,
-    after: After,
+    after: TrailingText,
 }
 
 /// Text behind the call.
 #[derive(Debug, Clone, Default, PartialEq)]
-struct After {
+struct TrailingText {
     bytes: usize,
     calls: u32,
     /// The end of it, in which a tag may have begun.
@@ -88,7 +89,7 @@ impl AnswerText {
             in_answer: false,
             trim: false,
             call: None,
-            after: After::default(),
+            after: TrailingText::default(),
         }
     }
 
@@ -202,19 +203,19 @@ impl AnswerText {
         self.after.push(&rest);
     }
 
-    fn take(&mut self, seen: Seen, shown: &mut String) {
+    fn take(&mut self, seen: CallScan, shown: &mut String) {
         let Mode::Call(reader) = &self.mode else {
             return;
         };
         match seen {
-            Seen::More => {}
-            Seen::Call(call) => {
+            CallScan::More => {}
+            CallScan::Call(call) => {
                 let rest = reader.unread().to_owned();
                 self.call = Some(call);
                 self.mode = Mode::Rest;
                 self.after.push(&rest);
             }
-            Seen::Example { text, rest } => {
+            CallScan::Example { text, rest } => {
                 self.fence = reader.fence_is_open().then(|| fence_char(&text));
                 self.mode = Mode::Text;
                 self.line_start = false;
@@ -238,11 +239,11 @@ impl AnswerText {
         let opening = |name: &str| CALL_TAGS.contains(&name) || name == FUNCTION;
         let begins_call = !tail.is_empty()
             && match read_tag(&format!("{tail} <"), &|name, whole| whole && opening(name)) {
-                Read::Yes(tag) if tag.name == FUNCTION => {
+                TagMatch::Yes(tag) if tag.name == FUNCTION => {
                     fence.is_empty() && self.line_start && self.names_a_tool(&tag)
                 }
-                Read::Yes(tag) => !tag.closing,
-                Read::More | Read::No => false,
+                TagMatch::Yes(tag) => !tag.closing,
+                TagMatch::More | TagMatch::No => false,
             };
         if begins_call {
             self.call = Some(TakenCall {
@@ -352,18 +353,18 @@ impl AnswerText {
             }
         }
         match begins_thought(content) {
-            Read::More => Some(Step::More),
-            Read::Yes(()) => Some(Step::Show(line + 1)),
-            Read::No => Some(Step::Fence(mark, line + 1)),
+            TagMatch::More => Some(Step::More),
+            TagMatch::Yes(()) => Some(Step::Show(line + 1)),
+            TagMatch::No => Some(Step::Fence(mark, line + 1)),
         }
     }
 
     fn at_tag(&self, offset: usize, fenced: bool) -> Step {
         let rest = self.rest().get(offset..).unwrap_or_default();
         let tag = match read_tag(rest, &|name, whole| self.is_ours(name, whole)) {
-            Read::More => return Step::More,
-            Read::No => return Step::Show(1),
-            Read::Yes(tag) => tag,
+            TagMatch::More => return Step::More,
+            TagMatch::No => return Step::Show(1),
+            TagMatch::Yes(tag) => tag,
         };
         match tag.name.as_str() {
             FINAL_ANSWER => Step::Answer(!tag.closing, tag.len),
@@ -382,12 +383,14 @@ impl AnswerText {
     fn at_call(&self, offset: usize, tag: Tag, fenced: bool) -> Step {
         let behind = self.rest().get(offset + tag.len..).unwrap_or_default();
         match self.begins_call(&tag, behind, fenced) {
-            Read::More => Step::More,
-            Read::No => Step::Show(tag.len),
-            Read::Yes(()) if name_attribute(&tag.attributes).is_none() && begins_again(behind) => {
+            TagMatch::More => Step::More,
+            TagMatch::No => Step::Show(tag.len),
+            TagMatch::Yes(())
+                if name_attribute(&tag.attributes).is_none() && begins_again(behind) =>
+            {
                 Step::Drop(tag.len + behind.len() - behind.trim_start().len())
             }
-            Read::Yes(()) => Step::Open(Box::new(Opening {
+            TagMatch::Yes(()) => Step::Open(Box::new(Opening {
                 raw: self.rest().to_owned(),
                 tag_start: offset,
                 tag,
@@ -397,46 +400,46 @@ impl AnswerText {
     }
 
     /// Looks behind an opening tag: prose that names the tag continues otherwise.
-    fn begins_call(&self, tag: &Tag, behind: &str, fenced: bool) -> Read<()> {
+    fn begins_call(&self, tag: &Tag, behind: &str, fenced: bool) -> TagMatch<()> {
         let bare = !CALL_TAGS.contains(&tag.name.as_str());
         if !bare && name_attribute(&tag.attributes).is_some() {
-            return Read::Yes(());
+            return TagMatch::Yes(());
         }
         if bare && !self.line_start {
-            return Read::No;
+            return TagMatch::No;
         }
         let content = behind.trim_start();
         if content.is_empty() && behind.len() <= SPACE_BYTES_MAX {
-            return Read::More;
+            return TagMatch::More;
         }
         if content.starts_with('{') {
-            return Read::Yes(());
+            return TagMatch::Yes(());
         }
         if tag.name == FUNCTION && !fenced && self.names_a_tool(tag) {
             return begins_parameters(content);
         }
         if bare || tag.empty {
-            return Read::No;
+            return TagMatch::No;
         }
         if content.starts_with("```") {
-            return Read::Yes(());
+            return TagMatch::Yes(());
         }
         if "```".starts_with(content) {
-            return Read::More;
+            return TagMatch::More;
         }
         let is_inside = |name: &str, whole| {
             self.is_inside_call(name, whole) || (!fenced && matches_name(FUNCTION, name, whole))
         };
         match read_tag(content, &is_inside) {
-            Read::Yes(inner) if inner.name == FUNCTION && !self.is_tool(FUNCTION) => {
+            TagMatch::Yes(inner) if inner.name == FUNCTION && !self.is_tool(FUNCTION) => {
                 match !inner.closing && self.names_a_tool(&inner) {
-                    true => Read::Yes(()),
-                    false => Read::No,
+                    true => TagMatch::Yes(()),
+                    false => TagMatch::No,
                 }
             }
-            Read::Yes(inner) if !inner.closing => Read::Yes(()),
-            Read::More => Read::More,
-            Read::Yes(_) | Read::No => Read::No,
+            TagMatch::Yes(inner) if !inner.closing => TagMatch::Yes(()),
+            TagMatch::More => TagMatch::More,
+            TagMatch::Yes(_) | TagMatch::No => TagMatch::No,
         }
     }
 
@@ -465,7 +468,7 @@ impl AnswerText {
     }
 }
 
-impl After {
+impl TrailingText {
     fn push(&mut self, text: &str) {
         self.bytes = self.bytes.saturating_add(text.len());
         self.tail.push_str(&text.to_ascii_lowercase());
@@ -496,31 +499,31 @@ fn matches_name(known: &str, name: &str, whole: bool) -> bool {
 /// Returns whether an opening tag was written twice.
 fn begins_again(behind: &str) -> bool {
     let opening = |name: &str, whole| whole && CALL_TAGS.contains(&name);
-    matches!(read_tag(behind.trim_start(), &opening), Read::Yes(tag) if !tag.closing)
+    matches!(read_tag(behind.trim_start(), &opening), TagMatch::Yes(tag) if !tag.closing)
 }
 
 /// Looks for what is first in `<function=look>`, if it is no JSON: a parameter, or its end
 /// if there is none.
-fn begins_parameters(content: &str) -> Read<()> {
+fn begins_parameters(content: &str) -> TagMatch<()> {
     let known = |name: &str, whole| {
         matches_name(PARAMETER, name, whole) || matches_name(FUNCTION, name, whole)
     };
     match read_tag(content, &known) {
-        Read::Yes(tag) if tag.closing == (tag.name == FUNCTION) => Read::Yes(()),
-        Read::More => Read::More,
-        Read::Yes(_) | Read::No => Read::No,
+        TagMatch::Yes(tag) if tag.closing == (tag.name == FUNCTION) => TagMatch::Yes(()),
+        TagMatch::More => TagMatch::More,
+        TagMatch::Yes(_) | TagMatch::No => TagMatch::No,
     }
 }
 
-fn begins_thought(content: &str) -> Read<()> {
+fn begins_thought(content: &str) -> TagMatch<()> {
     let word = content.trim_start_matches(['*', '#', ' ']);
     if content.len() - word.len() > SPACE_BYTES_MAX {
-        return Read::No;
+        return TagMatch::No;
     }
     match word.get(..THOUGHT.len()) {
-        Some(begin) if begin.eq_ignore_ascii_case(THOUGHT) => Read::Yes(()),
-        None if matches_name(THOUGHT, word, false) => Read::More,
-        Some(_) | None => Read::No,
+        Some(begin) if begin.eq_ignore_ascii_case(THOUGHT) => TagMatch::Yes(()),
+        None if matches_name(THOUGHT, word, false) => TagMatch::More,
+        Some(_) | None => TagMatch::No,
     }
 }
 

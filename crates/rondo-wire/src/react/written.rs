@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// How a call was written, kept as the call's own provider data.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Written {
+pub(super) struct SourceText {
     /// The block, from its opening tag to its closing one.
     pub(super) text: String,
     /// How many calls behind it were dropped.
@@ -13,7 +13,7 @@ pub(super) struct Written {
     pub(super) ignored_calls: u32,
 }
 
-impl Written {
+impl SourceText {
     /// Reads it back from a call that this dialect read, by whatever way it came.
     pub(super) fn of(call: &ToolCall) -> Option<Self> {
         let opaque: &Opaque = call.opaque.as_ref()?;

@@ -21,14 +21,14 @@ macro_rules! surface {
 }
 
 surface! {
-    types: Agent, AgentBuilder, Allowance, Answer, AnswerValue, AskReason,
+    types: Agent, AgentBuilder, RemainingLimits, Answer, AnswerValue, AskReason,
         Asker, Auth, Bounds, BuildError, CallId, CancellationToken, Endpoint, EventBody, EventReceiver,
         EventSender, FnTool, GateRequest, HttpModel, Limits, MemoryJournal, Message, ModelCard,
         ModelInfo, ModelRequest, NoArgs, NoJournal, NotAnswered, OpenError, Outcome, OutputSink, OutsideText, ParkedTurn, PendingQuestion, PendingQuestions, Profile, ProgressSink, Question, QuestionKind, QuestionReply, Quirks, Run,
         Secret, Session, SessionId, StopReason, StoreError, ToolContext, ToolErrorCode, ToolHints, ToolInvocation, ToolKind,
         ToolOutcome, ToolOutput, ToolProgress, ToolScope, ToolSpec,
         Toolbox, ToolboxError, Transcript, TurnControl, TurnEnd, TurnError, TurnEvent, TurnHandle, TurnId,
-        TurnSetup, Typed<String>, TypedError, Verdict;
+        TurnSetup, TypedAnswer<String>, TypedError, Verdict;
     traits: Approver, Gate, Interceptor, Journal, Model, Tool, ToolSource;
     functions: approvals, control, run_turn, tool;
 }

@@ -25,7 +25,7 @@ pub(crate) struct Program {
 /// Keeping of a conversation: a client that keeps nothing can be compared only with one
 /// that does not either.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keeping {
+pub(crate) enum Journaling {
     /// As by default: durable before each effect.
     Durable,
     /// With `--ephemeral`.
@@ -84,7 +84,7 @@ impl Program {
         server: &Server,
         scenario: &str,
         turns: u32,
-        keeping: Keeping,
+        keeping: Journaling,
     ) -> Result<(Instant, Vec<Exchange>)> {
         let model = format!("openai/bench-{scenario}-{turns}");
         let base_url = format!("http://{}/v1", server.address());
@@ -93,7 +93,7 @@ impl Program {
             .args(["ask", "-m", &model, "--base-url", &base_url, "--yolo"])
             .args(["--max-steps", "1000", "-C"])
             .arg(Path::new(self.home.path()).join("work"))
-            .args((keeping == Keeping::Nothing).then_some("--ephemeral"))
+            .args((keeping == Journaling::Nothing).then_some("--ephemeral"))
             .arg("go");
         let started = Instant::now();
         let child = command.spawn().context("failed to start the binary")?;

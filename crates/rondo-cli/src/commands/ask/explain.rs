@@ -1,7 +1,7 @@
 //! Messages on standard error about the end of a turn.
 
 use crate::error::CliError;
-use crate::exit::{Circumstances, Exit};
+use crate::exit::{Exit, ExitFacts};
 use crate::output::Output;
 use crate::render::DeniedCall;
 use rondo_runtime::spec::TurnSpec;
@@ -14,13 +14,13 @@ const CALL_COLUMNS_MAX: usize = 120;
 
 /// Something that standard error says of how a turn ended.
 #[derive(Debug)]
-pub(crate) enum Said {
+pub(crate) enum EndMessage {
     Error(CliError),
     Note(String),
     Hint(String),
 }
 
-impl Said {
+impl EndMessage {
     /// Prints it.
     pub(crate) fn print(&self, output: &Output) {
         match self {
@@ -35,28 +35,28 @@ impl Said {
 pub(crate) fn explain(
     outcome: &Outcome,
     exit: Exit,
-    circumstances: Circumstances,
+    circumstances: ExitFacts,
     denied: &[DeniedCall],
     spec: &TurnSpec,
-) -> Vec<Said> {
+) -> Vec<EndMessage> {
     let mut said = Vec::new();
     match &outcome.error {
         error
             if outcome.stop_reason == StopReason::Cancelled
                 && (error.is_none() || outcome.answered) =>
         {
-            said.push(Said::Note("the turn was stopped".to_owned()));
+            said.push(EndMessage::Note("the turn was stopped".to_owned()));
         }
         _ if !outcome.answered => {
             let result = ResultEvent::from_outcome(outcome);
             let Failure { message, hint } = Failure::of(&result, Some(spec.asked(outcome)));
             let error = CliError::new(exit, message);
-            said.push(Said::Error(match hint {
+            said.push(EndMessage::Error(match hint {
                 Some(hint) => error.hint(hint),
                 None => error,
             }));
         }
-        _ if outcome.degraded => said.push(Said::Note(format!(
+        _ if outcome.degraded => said.push(EndMessage::Note(format!(
             "the answer is incomplete: {}",
             match outcome.stop_reason {
                 StopReason::Complete => "it was cut short",
@@ -66,12 +66,12 @@ pub(crate) fn explain(
         _ => {}
     }
     if circumstances.journal_failed {
-        said.push(Said::Hint(
+        said.push(EndMessage::Hint(
             "`rondo resume` continues the turn once the journal is writable; `--ephemeral` runs without a journal".to_owned(),
         ));
     }
     if let Some(call) = denied.first() {
-        said.push(Said::Hint(needed_approval(call, denied.len() - 1)));
+        said.push(EndMessage::Hint(needed_approval(call, denied.len() - 1)));
     }
     said
 }

@@ -5,8 +5,8 @@ use crate::approver::TerminalApprover;
 use crate::changes::Changes;
 use crate::cli::OutputFormat;
 use crate::error::Result;
-use crate::exit::{Circumstances, Exit, Stop};
-use crate::hosted::{NEWS_MAX, News, end_of_turn, next_news, stopped_elsewhere, tell};
+use crate::exit::{Exit, ExitFacts, Stop};
+use crate::hosted::{HostEvent, NEWS_MAX, end_of_turn, next_news, stopped_elsewhere, tell};
 use crate::output::Output;
 use crate::process_end;
 use crate::screen::Screen;
@@ -41,7 +41,7 @@ pub(super) struct BegunTurn {
 pub(super) struct HostedSession {
     handle: SessionHandle,
     updates: Subscription,
-    news: mpsc::Receiver<News<BegunTurn>>,
+    news: mpsc::Receiver<HostEvent<BegunTurn>>,
     /// One for each turn that may begin.
     permits: Arc<Semaphore>,
     /// It ends with this.
@@ -55,7 +55,7 @@ struct AskHost {
     /// Set if text is printed only when the turn is over.
     text_is_unseen: bool,
     permits: Arc<Semaphore>,
-    news: mpsc::Sender<News<BegunTurn>>,
+    news: mpsc::Sender<HostEvent<BegunTurn>>,
     /// The parts of the turn that is being built.
     parts: Mutex<Option<Parts>>,
 }
@@ -114,9 +114,9 @@ impl HostedSession {
         let begun = async {
             loop {
                 match next_news(&mut self.news, &self.handle).await {
-                    Some(News::Begun(begun)) => return Ok(begun),
-                    Some(News::Failed(error)) => return Err((*error).into()),
-                    Some(News::Ended(_)) => {}
+                    Some(HostEvent::Begun(begun)) => return Ok(begun),
+                    Some(HostEvent::Failed(error)) => return Err((*error).into()),
+                    Some(HostEvent::Ended(_)) => {}
                     None => return Err(stopped_elsewhere()),
                 }
             }
@@ -186,7 +186,7 @@ impl SessionHost for AskHost {
         let brake = parts.brake.get_or_init(|| Brake::new(handle.clone()));
         tell(
             &self.news,
-            News::Begun(Box::new(BegunTurn {
+            HostEvent::Begun(Box::new(BegunTurn {
                 session: turn.session().clone(),
                 id: turn.id(),
                 spec: parts.spec,
@@ -200,11 +200,11 @@ impl SessionHost for AskHost {
     }
 
     fn ended(&self, _: &SessionId, end: &rondo_runtime::error::Result<TurnEnd>) {
-        tell(&self.news, News::Ended(Box::new(end.clone())));
+        tell(&self.news, HostEvent::Ended(Box::new(end.clone())));
     }
 
     fn failed(&self, _: &SessionId, _: Option<&str>, error: &SetupError) {
-        tell(&self.news, News::Failed(Box::new(error.clone())));
+        tell(&self.news, HostEvent::Failed(Box::new(error.clone())));
     }
 }
 
@@ -225,7 +225,7 @@ fn end_note(
             needed_approval: denied.map(|call| call.id).collect(),
             stopped_by: stopped_by.map(Stop::record),
         };
-        let exit = Exit::of_outcome(outcome, Circumstances::recorded(&process));
+        let exit = Exit::of_outcome(outcome, ExitFacts::recorded(&process));
         process.exit_code = i32::from(exit.code());
         process
     }

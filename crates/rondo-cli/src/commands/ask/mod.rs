@@ -32,7 +32,7 @@ use crate::output::Output;
 use crate::process_end;
 use crate::show_turn::{Signals, end_when_told, say_last};
 use host::HostedSession;
-use prepare::{Opened, Prepared, prepare};
+use prepare::{PreparedAsk, PreparedSession, prepare};
 use rondo_runtime::env::Env;
 use tokio::task::spawn_blocking;
 
@@ -63,9 +63,9 @@ pub(super) fn run(command: AskCommand) -> Exit {
             runtime.shutdown_background();
             done
         }
-        Err(error) => Err(Early { error, format }),
+        Err(error) => Err(EarlyFailure { error, format }),
     };
-    result.unwrap_or_else(|Early { error, format }| {
+    result.unwrap_or_else(|EarlyFailure { error, format }| {
         let exit = exit_of(&error);
         say_last(move || {
             print_early_result(&error, format, &early);
@@ -76,7 +76,7 @@ pub(super) fn run(command: AskCommand) -> Exit {
 }
 
 /// Reads the turn's input beside the signals, so that one of them ends with a result too.
-async fn prepare_and_ask(command: AskCommand, early: Output) -> Result<Exit, Early> {
+async fn prepare_and_ask(command: AskCommand, early: Output) -> Result<Exit, EarlyFailure> {
     let AskCommand {
         args,
         mode,
@@ -91,18 +91,22 @@ async fn prepare_and_ask(command: AskCommand, early: Output) -> Result<Exit, Ear
         prepared.unwrap_or_else(|err| Err(CliError::caused(Exit::Error, anyhow::Error::new(err))))
     };
     let prepared = unless_stopped(&mut signals, preparing).await;
-    let prepared = prepared.map_err(|error| Early { error, format })?;
+    let prepared = prepared.map_err(|error| EarlyFailure { error, format })?;
     // On that thread, which is free now: to start one takes a while. Until here, nothing but the signals is waited for.
     drop(spawn_blocking(end_when_told));
     let (prepared, opened) = prepared;
     let format = prepared.format;
     let done = run_turns(prepared, opened, &mut signals).await;
-    done.map_err(|error| Early { error, format })
+    done.map_err(|error| EarlyFailure { error, format })
 }
 
 /// Runs the turns in order; one that did not get to its end keeps the next from beginning.
-async fn run_turns(prepared: Prepared, opened: Opened, signals: &mut Signals) -> Result<Exit> {
-    let Opened {
+async fn run_turns(
+    prepared: PreparedAsk,
+    opened: PreparedSession,
+    signals: &mut Signals,
+) -> Result<Exit> {
+    let PreparedSession {
         session,
         schema,
         earlier,
@@ -139,7 +143,7 @@ async fn unless_stopped<T>(
 }
 
 /// A failure before the turn, and what standard output is to carry.
-struct Early {
+struct EarlyFailure {
     error: CliError,
     format: OutputFormat,
 }

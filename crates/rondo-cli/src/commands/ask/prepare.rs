@@ -14,7 +14,7 @@ use rondo_core::session_store::SessionInfo;
 use rondo_runtime::env::Env;
 use rondo_runtime::secrets;
 use rondo_runtime::service::OpenedSession;
-use rondo_runtime::sessions::{Conversation, Watched, directory_name};
+use rondo_runtime::sessions::{Conversation, WatchedJournal, directory_name};
 use rondo_runtime::settings::{Settings, Values};
 use rondo_runtime::spec::{TurnSpec, is_same_model};
 use rondo_runtime::tools;
@@ -40,7 +40,7 @@ pub(crate) enum AskMode {
 }
 
 /// Everything that is known before anything is asked.
-pub(super) struct Prepared {
+pub(super) struct PreparedAsk {
     pub(super) runtime: Runtime,
     pub(super) values: Values,
     pub(super) known: KnownSession,
@@ -55,11 +55,11 @@ pub(super) struct Prepared {
 #[derive(Clone)]
 pub(super) struct KnownSession {
     pub(super) id: SessionId,
-    pub(super) journal: Arc<Watched>,
+    pub(super) journal: Arc<WatchedJournal>,
 }
 
 /// The session, and the work in it.
-pub(super) struct Opened {
+pub(super) struct PreparedSession {
     pub(super) session: OpenedSession,
     pub(super) schema: Option<Value>,
     /// The turns that end before the one of the command begins: that which was cut off, and those of messages that wait.
@@ -76,7 +76,7 @@ pub(super) fn prepare(
     env: Env,
     color: Option<ColorChoice>,
     early: Output,
-) -> Result<(Prepared, Opened)> {
+) -> Result<(PreparedAsk, PreparedSession)> {
     let options = SessionOptions {
         directory: working_directory(args.turn.directory.as_deref())?,
         is_directory_named: args.turn.directory.is_some(),
@@ -128,7 +128,7 @@ pub(super) fn prepare(
     keep_parking(&mut session, args.detached);
     let values = session.settings.values.clone();
     let (known, opened) = to_do(session, message.zip(spec), schema, &output)?;
-    let prepared = Prepared {
+    let prepared = PreparedAsk {
         format: values.output_format.unwrap_or(OutputFormat::Text),
         answer_file: args.output.clone(),
         is_detached: args.detached,
@@ -229,7 +229,7 @@ fn to_do(
     message: Option<(Message, TurnSpec)>,
     schema: Option<Value>,
     output: &Output,
-) -> Result<(KnownSession, Opened)> {
+) -> Result<(KnownSession, PreparedSession)> {
     if is_waiting(&session) {
         let message = message.map(|(message, _)| message);
         return Err(waits_or_queued(&mut session, message)?);
@@ -248,7 +248,7 @@ fn to_do(
     if earlier == 0 && message.is_none() {
         return Err(nothing_to_resume(&known.id));
     }
-    let opened = Opened {
+    let opened = PreparedSession {
         session: OpenedSession {
             session,
             mail,
@@ -276,13 +276,13 @@ fn may_go_on(conversation: &Conversation, output: &Output) -> bool {
 }
 
 /// Something new that is asked.
-struct Asked {
+struct NewQuestion {
     spec: TurnSpec,
     schema: Option<Value>,
     message: Message,
 }
 
-fn asked(args: &AskArgs, settings: &Settings, output: &Output) -> Result<Asked> {
+fn asked(args: &AskArgs, settings: &Settings, output: &Output) -> Result<NewQuestion> {
     let spec = TurnSpec::of(settings, output)?;
     for name in tools::unknown(&spec.profile, settings) {
         output.note(&format!(
@@ -297,7 +297,7 @@ fn asked(args: &AskArgs, settings: &Settings, output: &Output) -> Result<Asked> 
         timeout,
         *output,
     )?;
-    Ok(Asked {
+    Ok(NewQuestion {
         spec,
         schema,
         message,

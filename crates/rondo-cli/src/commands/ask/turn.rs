@@ -2,15 +2,15 @@
 
 use super::answer_file;
 use super::detach;
-use super::explain::{Said, explain};
+use super::explain::{EndMessage, explain};
 use super::host::{BegunTurn, HostedSession};
 use super::parked;
-use super::prepare::{KnownSession, Prepared};
+use super::prepare::{KnownSession, PreparedAsk};
 use crate::approver::TerminalApprover;
 use crate::cli::OutputFormat;
 use crate::commands::report::write_failed;
 use crate::error::{CliError, Result};
-use crate::exit::{Circumstances, Exit};
+use crate::exit::{Exit, ExitFacts};
 use crate::output::{Output, give_up};
 use crate::process_end;
 use crate::render::{JsonView, SilentView, TextView, View};
@@ -30,7 +30,7 @@ use tokio::time::Instant;
 /// # Errors
 /// When it cannot be resumed, or its output is not read.
 pub(super) async fn run(
-    prepared: &Prepared,
+    prepared: &PreparedAsk,
     hosted: &mut HostedSession,
     begun: BegunTurn,
     signals: Signals,
@@ -113,7 +113,7 @@ async fn beside<T>(other: impl Future<Output = ()>, work: impl Future<Output = T
 }
 
 /// Prints the session of a detached turn, once it is recorded.
-fn announced(prepared: &Prepared) -> impl Future<Output = ()> + use<> {
+fn announced(prepared: &PreparedAsk) -> impl Future<Output = ()> + use<> {
     let known = prepared.is_detached.then(|| prepared.known.clone());
     let output = prepared.output;
     async move {
@@ -139,7 +139,7 @@ fn view(
 }
 
 /// Prints the questions that the turn waits for.
-async fn park(parked: ParkedTurn, mut ended: Ended, prepared: &Prepared) -> Result<Exit> {
+async fn park(parked: ParkedTurn, mut ended: Ended, prepared: &PreparedAsk) -> Result<Exit> {
     let exit = Exit::Parked;
     process_end::set_code(exit.unread(ended.stopped_by).code());
     match ended.park(exit).await {
@@ -153,8 +153,8 @@ async fn park(parked: ParkedTurn, mut ended: Ended, prepared: &Prepared) -> Resu
     let session = &prepared.known.id;
     let questions = &parked.questions;
     let said = [
-        Said::Note(format!("the turn {}", parked::waiting(questions))),
-        Said::Hint(parked::how_to_answer(session, questions)),
+        EndMessage::Note(format!("the turn {}", parked::waiting(questions))),
+        EndMessage::Hint(parked::how_to_answer(session, questions)),
     ];
     print_said(said.into(), ended, prepared.output).await;
     Ok(exit)
@@ -163,7 +163,7 @@ async fn park(parked: ParkedTurn, mut ended: Ended, prepared: &Prepared) -> Resu
 /// How long what is said last may take at least.
 const SAYING_TIME: Duration = Duration::from_millis(50);
 
-async fn print_said(said: Vec<Said>, mut ended: Ended, output: Output) {
+async fn print_said(said: Vec<EndMessage>, mut ended: Ended, output: Output) {
     let print = move || said.iter().for_each(|it| it.print(&output));
     // Standard error is not waited for, so there is a moment for this even if the answer took all of the time.
     let soon = Instant::now() + SAYING_TIME;
@@ -178,11 +178,11 @@ async fn finish(
     mut ended: Ended,
     approver: &TerminalApprover,
     spec: &TurnSpec,
-    prepared: &Prepared,
+    prepared: &PreparedAsk,
     is_last: bool,
 ) -> Result<Exit> {
     let denied = approver.denied();
-    let circumstances = Circumstances {
+    let circumstances = ExitFacts {
         strict_complete: prepared.values.strict_complete == Some(true),
         approval_missing: !denied.is_empty(),
         journal_failed: prepared.known.journal.has_failed(),
@@ -214,15 +214,15 @@ async fn finish(
     }
     let mut said = explain(&outcome, exit, circumstances, &denied, spec);
     if !is_last {
-        said.push(Said::Note(carried_on(&outcome)));
+        said.push(EndMessage::Note(carried_on(&outcome)));
     }
     let values = &prepared.values;
     if outcome.answered && values.plan == Some(true) && values.ephemeral != Some(true) {
-        said.push(Said::Hint(CARRY_OUT.to_owned()));
+        said.push(EndMessage::Hint(CARRY_OUT.to_owned()));
     }
     if let Err(error) = written {
         exit = error.exit;
-        said.push(Said::Error(error));
+        said.push(EndMessage::Error(error));
     }
     if is_last {
         process_end::set_code(exit.code());

@@ -1,6 +1,6 @@
 //! Runs the recorded calls of read-only tools again in the working directory.
 
-use super::source::Recorded;
+use super::source::RecordedSession;
 use crate::error::Result;
 use crate::executor;
 use rondo_core::ports::Record;
@@ -20,7 +20,7 @@ impl Live {
     ///
     /// # Errors
     /// When the session cannot be read, or the tools cannot be built.
-    pub(super) fn new(recorded: &Recorded, settings: &Settings) -> Result<Self> {
+    pub(super) fn new(recorded: &RecordedSession, settings: &Settings) -> Result<Self> {
         let mut tools = RecordedTools::default();
         recorded.each_turn(|records| {
             tools.gather(records);

@@ -9,13 +9,13 @@ mod source;
 
 pub(super) use changes::changes;
 pub(super) use differences::line as difference_line;
-pub(super) use source::Recorded;
+pub(super) use source::RecordedSession;
 
 use super::report::{current_dir, write_failed};
 use super::script::{changed_script, replayed};
 use crate::cli::{OutputFormat, ReplayArgs, ToolResults};
 use crate::error::{CliError, Result};
-use crate::exit::{Circumstances, Exit};
+use crate::exit::{Exit, ExitFacts};
 use crate::output::Output;
 use live::Live;
 use report::Report;
@@ -104,7 +104,7 @@ fn report_script(script: &ReplayedScript, args: &ReplayArgs, output: &Output) ->
 /// # Errors
 /// When its records cannot be, and whatever `take` fails with.
 pub(super) fn play(
-    recorded: &Recorded,
+    recorded: &RecordedSession,
     changes: &Changes,
     mut take: impl FnMut(ReplayedTurn, &[Record]) -> Result<()>,
 ) -> Result<bool> {
@@ -129,7 +129,7 @@ pub(super) fn play(
 /// Returns how the process of a turn ends by the current outcome; by the outcome alone, if nothing else
 /// is recorded.
 fn exit_now(turn: &ReplayedTurn) -> Option<Exit> {
-    let circumstances = turn.process.as_ref().map(Circumstances::recorded);
+    let circumstances = turn.process.as_ref().map(ExitFacts::recorded);
     let outcome = turn.outcome.as_ref()?;
     Some(Exit::of_outcome(outcome, circumstances.unwrap_or_default()))
 }

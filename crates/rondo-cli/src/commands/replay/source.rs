@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub(in crate::commands) const EXTENSION: &str = "jsonl";
 
 /// A recorded session, from the journal or from a file. It is read turn by turn.
-pub(in crate::commands) struct Recorded {
+pub(in crate::commands) struct RecordedSession {
     pub(in crate::commands) session: SessionId,
     source: RecordSource,
 }
@@ -27,7 +27,7 @@ enum RecordSource {
     File(PathBuf),
 }
 
-impl Recorded {
+impl RecordedSession {
     /// Looks at the first line of an exported file.
     ///
     /// # Errors
@@ -139,15 +139,15 @@ fn unreadable(path: &Path, err: Error) -> CliError {
 ///
 /// # Errors
 /// When there is none, or it cannot be read.
-pub(super) fn find(text: &str, settings: &Settings) -> Result<Recorded> {
+pub(super) fn find(text: &str, settings: &Settings) -> Result<RecordedSession> {
     let path = settings.directory.join(text);
     let is_path = text.contains('/') || path.extension().is_some_and(|it| it == EXTENSION);
     if is_path {
-        return Recorded::from_file(&path);
+        return RecordedSession::from_file(&path);
     }
     let store = sessions::open_to_read(settings)?;
     let session = sessions::find(&store, text)?.id;
-    Ok(Recorded {
+    Ok(RecordedSession {
         session,
         source: RecordSource::Journal(store),
     })

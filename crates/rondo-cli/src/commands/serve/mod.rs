@@ -21,9 +21,9 @@ use std::sync::Arc;
 use tokio_util::sync::CancellationToken;
 
 /// Notes go to the log: the terminal of a gateway is not watched.
-struct Logged;
+struct LogNotices;
 
-impl Notices for Logged {
+impl Notices for LogNotices {
     fn note(&self, text: &str) {
         tracing::warn!("{text}");
     }
@@ -45,7 +45,7 @@ fn own_file(
     mut settings: Settings,
 ) -> Result<Option<OwnFile>> {
     settings.directory = hub_config.directory(&settings);
-    let own = OwnInit::read(runtime, &settings, Arc::new(Logged))?;
+    let own = OwnInit::read(runtime, &settings, Arc::new(LogNotices))?;
     Ok(own.map(OwnFile))
 }
 
@@ -77,7 +77,7 @@ pub(super) fn run(args: &ServeArgs, env: Env, output: &Output) -> Result<Exit> {
         let of_turns = Settings::load(env.clone(), "/".into(), flags.clone(), output)?;
         check::check(&hub_config, &channels, &of_turns)?;
     }
-    let runtime = Runtime::new(env, flags, Arc::new(Logged));
+    let runtime = Runtime::new(env, flags, Arc::new(LogNotices));
     let own_file = own_file(&runtime, &hub_config, settings)?;
     if args.check {
         let names: Vec<&str> = channels.iter().map(|it| it.name()).collect();

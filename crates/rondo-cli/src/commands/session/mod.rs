@@ -13,7 +13,7 @@ use crate::error::{CliError, Result};
 use crate::exit::Exit;
 use crate::output::Output;
 use rondo_core::session_store::StoreError;
-use rondo_core::storage::{Salvaged, Store};
+use rondo_core::storage::{SalvagedStore, Store};
 use rondo_runtime::env::Env;
 use rondo_runtime::sessions::{self, failed};
 use rondo_runtime::settings::Settings;
@@ -76,7 +76,7 @@ pub(super) fn run(args: &SessionArgs, env: Env, output: &Output) -> Result<Exit>
 
 fn open_to_repair(settings: &Settings, output: &Output) -> Result<Store, SetupError> {
     let (store, salvaged) = sessions::open_to_repair(settings)?;
-    let Some(Salvaged { kept, renamed }) = salvaged else {
+    let Some(SalvagedStore { kept, renamed }) = salvaged else {
         return Ok(store);
     };
     output.note(&format!(

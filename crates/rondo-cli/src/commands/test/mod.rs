@@ -2,7 +2,7 @@
 
 mod junit;
 
-use super::replay::{Recorded, changes, difference_line, play};
+use super::replay::{RecordedSession, changes, difference_line, play};
 use super::report::{current_dir, write_failed};
 use super::script::{changed_script, replayed};
 use crate::cli::TestArgs;
@@ -147,7 +147,7 @@ struct Tally {
 impl Tally {
     fn of(file: &Path, changes: &AllChanges, settings: &Settings) -> Result<Self> {
         let mut tally = Self::default();
-        let recorded = Recorded::from_file(file)?;
+        let recorded = RecordedSession::from_file(file)?;
         if let Some(script) = replayed(recorded.script()?, changes.script.as_ref(), settings)? {
             tally.calls = Some(script.calls);
             tally.differences = script.differences;

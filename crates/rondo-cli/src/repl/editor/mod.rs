@@ -83,7 +83,7 @@ enum Reader {
 
 /// What a person did at the prompt.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Typed {
+pub(super) enum PromptInput {
     /// Entered a line.
     Line(String),
     /// Wants the next mode.
@@ -164,12 +164,12 @@ impl Editor {
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub(super) fn read(&mut self, face: &Face) -> io::Result<Typed> {
+    pub(super) fn read(&mut self, face: &Face) -> io::Result<PromptInput> {
         let inner = match &mut self.lines {
             Reader::Keys(inner) => inner,
             Reader::Plain(lines, _) => {
                 let typed = lines.read(face)?;
-                if let Typed::Line(line) = &typed {
+                if let PromptInput::Line(line) = &typed {
                     self.remember(line);
                 }
                 return Ok(typed);
@@ -177,13 +177,13 @@ impl Editor {
         };
         let signal = inner.read_line(face).map_err(io::Error::other)?;
         Ok(match signal {
-            Signal::Success(line) => Typed::Line(line),
-            Signal::HostCommand(name) if name == NEXT_RUN_MODE => Typed::NextRunMode,
-            Signal::HostCommand(_) => Typed::TurnWheel,
-            Signal::CtrlD => Typed::End,
+            Signal::Success(line) => PromptInput::Line(line),
+            Signal::HostCommand(name) if name == NEXT_RUN_MODE => PromptInput::NextRunMode,
+            Signal::HostCommand(_) => PromptInput::TurnWheel,
+            Signal::CtrlD => PromptInput::End,
             _ => {
                 self.remember(&self.shared.take_line());
-                Typed::Dropped
+                PromptInput::Dropped
             }
         })
     }

@@ -1,7 +1,7 @@
 //! Reads lines at a terminal that can only print: `TERM=dumb`, as in Emacs or under some screen readers. The terminal's own
 //! line discipline edits the line, and no escape sequence is written.
 
-use super::Typed;
+use super::PromptInput;
 use super::check::Whole;
 use super::prompt::Face;
 use crate::output::Output;
@@ -66,7 +66,7 @@ impl PlainLines {
     ///
     /// # Errors
     /// When the terminal is gone.
-    pub(super) fn read(&mut self, face: &Face) -> io::Result<Typed> {
+    pub(super) fn read(&mut self, face: &Face) -> io::Result<PromptInput> {
         let _modes = CookedModes::set()?;
         let mut text = std::mem::take(&mut self.begun);
         let mark = face.render_prompt_indicator(PromptEditMode::Default);
@@ -79,13 +79,13 @@ impl PlainLines {
             match read.split_last() {
                 None if text.is_empty() => {
                     self.output.stdout("\n")?;
-                    return Ok(Typed::End);
+                    return Ok(PromptInput::End);
                 }
                 // Ctrl-D within a line ends it without a line feed.
-                None => return Ok(Typed::Line(text)),
+                None => return Ok(PromptInput::Line(text)),
                 Some((&CTRL_C, _)) => {
                     self.output.stdout("\n")?;
-                    return Ok(Typed::Dropped);
+                    return Ok(PromptInput::Dropped);
                 }
                 Some(_) => text.push_str(&String::from_utf8_lossy(read)),
             }
@@ -94,7 +94,7 @@ impl PlainLines {
                 continue;
             };
             if matches!(self.whole.validate(whole), ValidationResult::Complete) {
-                return Ok(Typed::Line(whole.to_owned()));
+                return Ok(PromptInput::Line(whole.to_owned()));
             }
             prompt = face.render_prompt_multiline_indicator().into_owned();
         }

@@ -9,8 +9,8 @@ use crate::toolbox::Toolbox;
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
 use rondo_types::{
-    Allowance, AnswerValue, Concurrency, EventBody, NanoUsd, Question, QuestionKind, ToolOutcome,
-    ToolProgress, ToolSpec,
+    AnswerValue, Concurrency, EventBody, NanoUsd, Question, QuestionKind, RemainingLimits,
+    ToolOutcome, ToolProgress, ToolSpec,
 };
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
@@ -361,7 +361,7 @@ async fn a_call_gets_its_part_of_what_is_left_to_the_turn() {
     bench.profile.limits.max_tokens_total = None;
     bench.run().await;
     // One step is done, the next and the last are held back; two calls are taken.
-    let allowance = Allowance {
+    let allowance = RemainingLimits {
         steps: Some((12 - 1 - 2) / 2),
         calls: Some((10 - 2) / 2),
         tokens: None,
@@ -375,8 +375,11 @@ async fn a_call_gets_its_part_of_what_is_left_to_the_turn() {
 #[test]
 fn an_allowance_only_narrows_limits() {
     let limits = crate::profile::builtin("default").unwrap().limits;
-    assert_eq!(Allowance::default().applied_to(limits.clone()), limits);
-    let allowance = Allowance {
+    assert_eq!(
+        RemainingLimits::default().applied_to(limits.clone()),
+        limits
+    );
+    let allowance = RemainingLimits {
         steps: Some(0),
         calls: Some(3),
         tokens: Some(5),
@@ -401,10 +404,10 @@ fn an_allowance_only_narrows_limits() {
             Some(Duration::from_millis(1))
         )
     );
-    let wide = Allowance {
+    let wide = RemainingLimits {
         steps: Some(u32::MAX),
         time: Some(Duration::MAX),
-        ..Allowance::default()
+        ..RemainingLimits::default()
     };
     let widened = wide.applied_to(limits.clone());
     assert_eq!(widened.max_steps, limits.max_steps);

@@ -12,7 +12,7 @@ use crate::ports::{
     Verdict,
 };
 use crate::profile;
-use crate::redrive::{RedriveError, Redriven, redrive};
+use crate::redrive::{RedriveError, RedrivenTurn, redrive};
 use crate::replay::{Changes, Replayer, follows_at_once, replay};
 use crate::toolbox::Toolbox;
 use async_trait::async_trait;
@@ -353,7 +353,7 @@ impl Bench {
     }
 
     /// Drives a machine again from records, under what the turn runs with.
-    pub(super) fn redrive(&self, records: &[Record]) -> Result<Redriven, RedriveError> {
+    pub(super) fn redrive(&self, records: &[Record]) -> Result<RedrivenTurn, RedriveError> {
         let tools = Toolbox::new(self.tools.clone()).unwrap();
         let config = TurnConfig {
             session: SessionId::new("s"),

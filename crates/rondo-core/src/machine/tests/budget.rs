@@ -3,8 +3,8 @@
 use super::sim::{Say, Sim, calls, text};
 use crate::machine::TurnMachine;
 use rondo_types::{
-    ErrorClass, ModelError, NanoUsd, Price, StopReason, ToolError, ToolErrorCode, ToolOutcome,
-    ToolOutput, Usage, Used,
+    ErrorClass, ModelError, NanoUsd, Price, Spend, StopReason, ToolError, ToolErrorCode,
+    ToolOutcome, ToolOutput, Usage,
 };
 use std::time::Duration;
 
@@ -145,7 +145,7 @@ fn a_call_is_left_what_the_turn_does_not_need_itself() {
         sim.profile.limits.max_cost = None;
         sim.profile.limits.max_tool_calls = None;
     });
-    let of = |it: rondo_types::Allowance| (it.calls, it.tokens, it.cost);
+    let of = |it: rondo_types::RemainingLimits| (it.calls, it.tokens, it.cost);
     assert_eq!(of(unlimited), (None, None, None));
     let spent = allowance(|sim| {
         sim.profile.limits.max_steps = 1;
@@ -167,7 +167,7 @@ fn a_call_is_left_what_the_turn_does_not_need_itself() {
 
 #[test]
 fn what_turns_of_calls_used_counts_against_every_limit() {
-    let ended = |used: Used, change: fn(&mut Sim)| {
+    let ended = |used: Spend, change: fn(&mut Sim)| {
         let mut sim = restless("default");
         sim.price = Some(Price {
             input: 1,
@@ -190,7 +190,7 @@ fn what_turns_of_calls_used_counts_against_every_limit() {
         let outcome = sim.run().outcome;
         (outcome.stop_reason, outcome.steps, outcome.delegated)
     };
-    let used = |steps, tokens, cost| Used {
+    let used = |steps, tokens, cost| Spend {
         steps,
         calls: 1,
         tokens,

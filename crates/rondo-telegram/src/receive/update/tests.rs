@@ -5,8 +5,8 @@ use serde_json::json;
 
 const TOKEN: &str = "abcdefghijklmnopqrstuv";
 
-fn me() -> Me {
-    Me {
+fn me() -> BotIdentity {
+    BotIdentity {
         id: 42,
         name: "Rondo_Bot".to_owned(),
         sees_all: false,

@@ -226,8 +226,8 @@ fn asks_about(scene: &mut Scene, name: &str, arguments: &serde_json::Value) {
     scene.alt('y');
 }
 
-fn file(text: &str) -> Replaced {
-    Replaced {
+fn file(text: &str) -> ReplacedFile {
+    ReplacedFile {
         leads_to: None,
         before: FileBefore::Text,
         text: Some(text.to_owned()),
@@ -236,15 +236,15 @@ fn file(text: &str) -> Replaced {
 }
 
 /// A file of which a call of `edit_file` makes another text.
-fn edited(before: &str, after: &str) -> Replaced {
-    Replaced {
+fn edited(before: &str, after: &str) -> ReplacedFile {
+    ReplacedFile {
         after: Some(after.to_owned()),
         ..file(before)
     }
 }
 
 /// Has a call of `edit_file` asked about, and its file read.
-fn asks_about_edit(scene: &mut Scene, arguments: &serde_json::Value, found: Replaced) {
+fn asks_about_edit(scene: &mut Scene, arguments: &serde_json::Value, found: ReplacedFile) {
     asks_about(scene, "edit_file", arguments);
     scene.waits();
     let look = scene.app.wants_look();
@@ -466,7 +466,7 @@ fn what_cannot_be_shown_as_a_difference_is_said() {
     asks_about(&mut scene, "write_file", &arguments);
     scene.waits();
     let (hash, _, arguments) = scene.app.wants_look().unwrap();
-    let absent = Replaced {
+    let absent = ReplacedFile {
         before: FileBefore::Absent,
         ..file("")
     };
@@ -476,7 +476,7 @@ fn what_cannot_be_shown_as_a_difference_is_said() {
         shown.contains("a new file") && shown.contains("1 + a"),
         "{shown}"
     );
-    let other = Replaced {
+    let other = ReplacedFile {
         leads_to: None,
         before: FileBefore::Other { bytes: 7 },
         text: None,

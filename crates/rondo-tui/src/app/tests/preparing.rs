@@ -4,7 +4,7 @@ use super::*;
 use rondo_core::session::{Delivery, SessionEvent};
 
 fn submitted(scene: &mut Scene, text: &str) {
-    scene.app.waits(Waiting {
+    scene.app.waits(PendingMessage {
         ticket: TicketId(text.to_owned()),
         text: text.to_owned(),
         attached: Vec::new(),

@@ -3,7 +3,7 @@
 use super::{answer, calls, eval};
 use crate::support::{Bench, Ran, bodies};
 use rondo::design::python::{AgentConfig, LiveSession, ModelProvider, run_question};
-use rondo::python::{LiveOutput, Looks, Session, Settings, Until, tools};
+use rondo::python::{CellLimits, LiveOutput, ReadOnlyNames, Session, Settings, tools};
 use rondo::{Endpoint, HttpModel, ModelCard, StopReason};
 use rondo_testkit::{CallScript, Server};
 use serde_json::{Value, json};
@@ -22,7 +22,7 @@ fn session() -> Arc<Session> {
 }
 
 async fn run(session: &Session, code: &str) {
-    let end = session.run_cell(code, LiveOutput::discard(), Until::default());
+    let end = session.run_cell(code, LiveOutput::discard(), CellLimits::default());
     assert_eq!(end.await.unwrap().exception, None);
 }
 
@@ -30,7 +30,7 @@ async fn run(session: &Session, code: &str) {
 async fn answered(session: &Arc<Session>, made: Vec<CallScript>) -> (Vec<Value>, Ran) {
     let server = Server::start([calls(made), answer("ok")]).await;
     let ran = Bench::gemini(&server)
-        .real_tools(tools(session, Looks::Anything))
+        .real_tools(tools(session, ReadOnlyNames::Anything))
         .limits(|limits| limits.turn_timeout = Some(PATIENCE))
         .ask("what is x?")
         .await;

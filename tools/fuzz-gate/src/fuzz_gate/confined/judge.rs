@@ -6,7 +6,7 @@ use super::look::{Difference, Snapshot, differences, fingerprint, held, is_same_
 use super::repositories::{self, Harms};
 use super::templates::PROTECTED;
 use rondo_launch::CallStatus;
-use rondo_sandbox::{SandboxMode, Undone};
+use rondo_sandbox::{SandboxMode, UndoneChange};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -122,7 +122,7 @@ pub(super) struct After {
 }
 
 impl After {
-    fn undone(&self) -> impl Iterator<Item = &Undone> {
+    fn undone(&self) -> impl Iterator<Item = &UndoneChange> {
         self.statuses.iter().flat_map(|it| &it.undone)
     }
 

@@ -10,7 +10,7 @@ use super::processes::Processes;
 use anyhow::{Context, Result, ensure};
 use rondo_core::redact::Secrets;
 use rondo_launch::{
-    CallSpec, CallStatus, CommandEvent, PtySize, StartError, Supervised, SupervisorCommand,
+    CallSpec, CallStatus, CommandEvent, PtySize, StartError, SupervisedCommand, SupervisorCommand,
 };
 use rondo_sandbox::{Enforcement, Ledger, SandboxSpec, readable_roots};
 use serde::{Deserialize, Serialize};
@@ -272,7 +272,7 @@ async fn run_to_the_end(
 ) -> Result<CallStatus, StartError> {
     let never = std::future::pending();
     let mut running =
-        Supervised::run(&SupervisorCommand::CurrentExe, variables, spec, never).await?;
+        SupervisedCommand::run(&SupervisorCommand::CurrentExe, variables, spec, never).await?;
     loop {
         if let CommandEvent::Status(status) = running.next().await? {
             return Ok(*status);

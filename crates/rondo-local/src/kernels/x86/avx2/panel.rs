@@ -5,7 +5,7 @@
 //! numbers to all 8. The products are words, of which a part has so few that they add up without
 //! overflow; only then are they widened and multiplied with the part's factor (`vpmaddwd`).
 
-use super::super::Rounded;
+use super::super::ByteKernel;
 use super::super::memory::{at, fetch_ahead};
 use super::super::numbers::{Batch, Marks};
 use super::headers::Headers;
@@ -47,7 +47,7 @@ impl Panel {
 pub(super) fn q4k(bytes: &[u8], batch: &Batch, outs: &mut [&mut [f32]]) {
     let blocks: &[[u8; 144]] = bytes.as_chunks().0;
     let unpack = |rows: [&[u8; 144]; LANES], panel: &mut Panel| unpack_q4k(rows, panel);
-    multiply(blocks, Rounded::Q4K, batch, outs, unpack);
+    multiply(blocks, ByteKernel::Q4K, batch, outs, unpack);
 }
 
 /// Multiplies all rows with a unit of weights.
@@ -55,14 +55,14 @@ pub(super) fn q4k(bytes: &[u8], batch: &Batch, outs: &mut [&mut [f32]]) {
 pub(super) fn q6k(bytes: &[u8], batch: &Batch, outs: &mut [&mut [f32]]) {
     let blocks: &[[u8; 210]] = bytes.as_chunks().0;
     let unpack = |rows: [&[u8; 210]; LANES], panel: &mut Panel| unpack_q6k(rows, panel);
-    multiply(blocks, Rounded::Q6K, batch, outs, unpack);
+    multiply(blocks, ByteKernel::Q6K, batch, outs, unpack);
 }
 
 #[inline]
 #[target_feature(enable = "avx2,f16c,fma")]
 fn multiply<B>(
     weights: &[B],
-    kind: Rounded,
+    kind: ByteKernel,
     batch: &Batch,
     outs: &mut [&mut [f32]],
     unpack: impl Fn([&B; LANES], &mut Panel),
@@ -76,7 +76,7 @@ fn multiply<B>(
         for (rows, totals) in panels.zip(&mut totals) {
             let rows = std::array::from_fn(|row| &rows[row * per_row + column]);
             unpack(rows, &mut panel);
-            let mut left = Left {
+            let mut left = PendingRows {
                 quarters,
                 marks,
                 totals,
@@ -94,17 +94,17 @@ fn multiply<B>(
 }
 
 /// The rows of numbers that have not been added yet, at one place, and what they are added to.
-struct Left<'a> {
+struct PendingRows<'a> {
     quarters: &'a [[i32; 4]],
     marks: &'a [Marks],
     totals: &'a mut [Line],
 }
 
-impl Left<'_> {
+impl PendingRows<'_> {
     /// Adds so many rows at a time, as long as there are as many.
     #[inline]
     #[target_feature(enable = "avx2,f16c,fma")]
-    fn add<const TOGETHER: usize>(&mut self, panel: &Panel, kind: Rounded) {
+    fn add<const TOGETHER: usize>(&mut self, panel: &Panel, kind: ByteKernel) {
         let (marks, marks_left) = self.marks.as_chunks::<TOGETHER>();
         let rows = marks.len() * TOGETHER;
         let (quarters, quarters_left) = self.quarters.split_at(rows * 16);
@@ -113,8 +113,8 @@ impl Left<'_> {
         let totals = totals.as_chunks_mut().0;
         for ((quarters, marks), totals) in quarters.iter().zip(marks).zip(totals) {
             let whole = match kind {
-                Rounded::Q4K => add_32(panel, quarters),
-                Rounded::Q6K => add_16(panel, quarters),
+                ByteKernel::Q4K => add_32(panel, quarters),
+                ByteKernel::Q6K => add_16(panel, quarters),
             };
             add(panel, kind, whole, marks, totals);
         }
@@ -206,7 +206,7 @@ fn add_words<const TOGETHER: usize>(
 #[target_feature(enable = "avx2,fma")]
 fn add<const TOGETHER: usize>(
     panel: &Panel,
-    kind: Rounded,
+    kind: ByteKernel,
     whole: [__m256i; TOGETHER],
     marks: &[Marks; TOGETHER],
     totals: &mut [Line; TOGETHER],
@@ -217,15 +217,15 @@ fn add<const TOGETHER: usize>(
         sums[row] = _mm256_mul_ps(_mm256_cvtepi32_ps(whole[row]), scale);
     }
     let parts = match kind {
-        Rounded::Q4K => 8,
-        Rounded::Q6K => 16,
+        ByteKernel::Q4K => 8,
+        ByteKernel::Q6K => 16,
     };
     for part in 0..parts {
         let offsets = panel.offsets[part].floats();
         for row in 0..TOGETHER {
             let of_part = match kind {
-                Rounded::Q4K => marks[row].sums_of_32[part & 7],
-                Rounded::Q6K => marks[row].sums_of_16[part],
+                ByteKernel::Q4K => marks[row].sums_of_32[part & 7],
+                ByteKernel::Q6K => marks[row].sums_of_16[part],
             };
             sums[row] = _mm256_fnmadd_ps(offsets, _mm256_set1_ps(of_part), sums[row]);
         }

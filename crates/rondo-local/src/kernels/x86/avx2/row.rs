@@ -8,7 +8,7 @@ use super::super::AHEAD;
 use super::super::memory::{
     at, fetch_ahead, load_half, load_quarter, load_quarter_words, load_words,
 };
-use super::super::numbers::{Column, Single};
+use super::super::numbers::{Column, SingleRow};
 use super::headers::Headers;
 use super::lanes::{add_lanes, load_floats, load_fours, store_eights, store_floats};
 use std::arch::x86_64::*;
@@ -38,7 +38,7 @@ const FACTORS_Q4K: [[u8; 32]; 8] = [
 /// Multiplies `N` rows with as many rows of weights as each of `outs` has room for, a multiple of 8.
 /// Each row has the same bits as it has by itself.
 #[target_feature(enable = "avx2,f16c,fma")]
-pub(super) fn q4k<const N: usize>(bytes: &[u8], rows: &[Single; N], outs: &mut [&mut [f32]; N]) {
+pub(super) fn q4k<const N: usize>(bytes: &[u8], rows: &[SingleRow; N], outs: &mut [&mut [f32]; N]) {
     let nibble = _mm256_set1_epi8(0x0f);
     let columns = rows.first().map_or(1, |row| row.columns.len());
     let (mut sums, mut offsets) = ([_mm256_setzero_ps(); N], [_mm_setzero_ps(); N]);
@@ -127,7 +127,7 @@ const FACTORS_Q6K: [[u8; 32]; 4] = [pick_pair(0), pick_pair(2), pick_pair(4), pi
 /// Multiplies `N` rows with as many rows of weights as each of `outs` has room for. Each row has the same
 /// bits as it has by itself.
 #[target_feature(enable = "avx2,f16c,fma")]
-pub(super) fn q6k<const N: usize>(bytes: &[u8], rows: &[Single; N], outs: &mut [&mut [f32]; N]) {
+pub(super) fn q6k<const N: usize>(bytes: &[u8], rows: &[SingleRow; N], outs: &mut [&mut [f32]; N]) {
     let picks = FACTORS_Q6K.each_ref().map(|pick| load_half(pick));
     let nibble = _mm256_set1_epi8(0x0f);
     let top = _mm256_set1_epi8(0x30);

@@ -97,7 +97,7 @@ fn multiply<B>(
         for (rows, totals) in panels.zip(&mut totals) {
             let rows = std::array::from_fn(|row| &rows[row * per_row + column]);
             unpack(rows, &mut panel);
-            let mut left = Left {
+            let mut left = PendingRows {
                 quarters,
                 marks,
                 totals,
@@ -115,13 +115,13 @@ fn multiply<B>(
 }
 
 /// The rows of numbers that have not been added yet, at one place, and what they are added to.
-struct Left<'a> {
+struct PendingRows<'a> {
     quarters: &'a [[i32; 4]],
     marks: &'a [Marks],
     totals: &'a mut [Line],
 }
 
-impl Left<'_> {
+impl PendingRows<'_> {
     /// Adds so many rows at a time, as long as there are as many.
     #[inline]
     #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c,fma")]

@@ -8,7 +8,7 @@ use super::super::AHEAD;
 use super::super::memory::{
     at, fetch_ahead, load_half, load_quarter, load_quarter_words, load_words,
 };
-use super::super::numbers::{Column, Single};
+use super::super::numbers::{Column, SingleRow};
 use super::headers::Headers;
 use super::lanes::{load, load_floats, load_fours, store_eights, store_floats};
 use std::arch::x86_64::*;
@@ -30,7 +30,7 @@ const FACTORS_Q4K: [[u8; 64]; 4] = [pick(0, 2), pick(1, 3), pick(4, 6), pick(5, 
 /// Multiplies `N` rows with as many rows of weights as each of `outs` has room for, a multiple of 16.
 /// Each row has the same bits as it has by itself.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c,fma")]
-pub(super) fn q4k<const N: usize>(bytes: &[u8], rows: &[Single; N], outs: &mut [&mut [f32]; N]) {
+pub(super) fn q4k<const N: usize>(bytes: &[u8], rows: &[SingleRow; N], outs: &mut [&mut [f32]; N]) {
     let picks = FACTORS_Q4K.each_ref().map(|pick| load(pick));
     let nibble = _mm512_set1_epi8(0x0f);
     let columns = rows.first().map_or(1, |row| row.columns.len());
@@ -124,7 +124,7 @@ const FACTORS_Q6K: [[u8; 64]; 4] = [pick_q6k(0), pick_q6k(4), pick_q6k(8), pick_
 /// Multiplies `N` rows with as many rows of weights as each of `outs` has room for. Each row has the same
 /// bits as it has by itself.
 #[target_feature(enable = "avx512f,avx512bw,avx512vl,avx512vnni,f16c,fma")]
-pub(super) fn q6k<const N: usize>(bytes: &[u8], rows: &[Single; N], outs: &mut [&mut [f32]; N]) {
+pub(super) fn q6k<const N: usize>(bytes: &[u8], rows: &[SingleRow; N], outs: &mut [&mut [f32]; N]) {
     let picks = FACTORS_Q6K.each_ref().map(|pick| load(pick));
     let nibble = _mm512_set1_epi8(0x0f);
     let top = _mm512_set1_epi8(0x30);
