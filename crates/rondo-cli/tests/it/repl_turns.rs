@@ -625,7 +625,7 @@ async fn a_session_whose_directory_is_gone_is_not_gone_on_with_unless_one_was_na
 }
 
 #[tokio::test]
-async fn a_session_goes_on_with_its_own_model_and_another_one_is_told() {
+async fn a_session_goes_on_with_its_own_model_and_another_one_that_is_named_is_told() {
     let own = serve(vec![says("one"), says("two")]).await;
     let other = serve(vec![says("three")]).await;
     let env = TestEnv::new();
@@ -642,7 +642,7 @@ async fn a_session_goes_on_with_its_own_model_and_another_one_is_told() {
     leave(person).await;
     assert_eq!(said(&own, 1), ["first", "second"]);
 
-    let mut person = Person::start(&env, &["repl"]);
+    let mut person = Person::start(&env, &["repl", "-m", "openai/other"]);
     ask(
         &mut person,
         &[(&resume, "the next question goes to `openai/other`")],
