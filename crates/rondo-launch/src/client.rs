@@ -262,7 +262,7 @@ pub struct Ender {
 }
 
 impl Ender {
-    /// Tells the supervisor to end the whole tree, whose end [`Supervised::next`] then returns.
+    /// Tells the supervisor to end the whole tree, whose end [`SupervisedCommand::next`] then returns.
     pub fn end(&mut self) {
         tell_to_end(&mut self.control, &self.processes);
     }

@@ -273,7 +273,7 @@ impl Session {
     }
 
     /// Interrupts what runs now, as Ctrl-C does: `KeyboardInterrupt`, and SIGINT for the processes
-    /// that it started. Code may take no notice; a cancelled [`Until`] is not as patient.
+    /// that it started. Code may take no notice; a cancelled [`CellLimits`] is not as patient.
     pub fn interrupt(&self) {
         self.interrupts.send_modify(|count| *count += 1);
     }

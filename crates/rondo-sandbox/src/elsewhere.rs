@@ -1,6 +1,6 @@
 //! Systems without a sandbox of ours.
 
-use crate::{SandboxSpec, Unchecked, Undone, Watched};
+use crate::{RefusedChanges, SandboxSpec, Unchecked, UndoneChange};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::path::PathBuf;
@@ -31,13 +31,13 @@ impl Protection {
 
     /// Returns the refusals since the last call.
     #[must_use]
-    pub fn take_watched(&mut self, _now: Instant) -> Watched {
-        Watched::default()
+    pub fn take_watched(&mut self, _now: Instant) -> RefusedChanges {
+        RefusedChanges::default()
     }
 
     /// Returns the files that were restored.
     #[must_use]
-    pub fn restore(&mut self) -> Vec<Undone> {
+    pub fn restore(&mut self) -> Vec<UndoneChange> {
         Vec::new()
     }
 

@@ -279,7 +279,7 @@ impl SandboxSpec {
     }
 }
 
-/// The bound on [`Undone`] things that are named of one command.
+/// The bound on [`UndoneChange`] things that are named of one command.
 pub const UNDONE_MAX: usize = 1_000;
 
 /// Something protected that a command changed, or made if it did not exist.

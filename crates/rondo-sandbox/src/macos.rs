@@ -1,6 +1,6 @@
 //! Enters the sandbox of macOS. Written, never compiled or run there; `rondo doctor` tries whether it holds.
 
-use crate::{Enforcement, SandboxSpec, Unchecked, Undone, Watched, seatbelt};
+use crate::{Enforcement, RefusedChanges, SandboxSpec, Unchecked, UndoneChange, seatbelt};
 use std::ffi::{CString, c_char, c_int};
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -43,13 +43,13 @@ impl Protection {
 
     /// Returns the refusals since the last call.
     #[must_use]
-    pub fn take_watched(&mut self, _now: Instant) -> Watched {
-        Watched::default()
+    pub fn take_watched(&mut self, _now: Instant) -> RefusedChanges {
+        RefusedChanges::default()
     }
 
     /// Returns the files that were restored.
     #[must_use]
-    pub fn restore(&mut self) -> Vec<Undone> {
+    pub fn restore(&mut self) -> Vec<UndoneChange> {
         Vec::new()
     }
 

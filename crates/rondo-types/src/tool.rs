@@ -47,7 +47,7 @@ pub struct ToolSpec {
     pub timeout: Option<Duration>,
     /// Set if its calls run turns of their own, as a subagent's do:
     /// [`Limits::tool_timeout`](crate::Limits::tool_timeout)
-    /// does not bound them then, but the turn's own time and [`Allowance`].
+    /// does not bound them then, but the turn's own time and [`RemainingLimits`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub runs_turns: bool,
 }

@@ -19,7 +19,7 @@ pub const JOBS_MAX: usize = 500;
 pub const PROMPT_BYTES_MAX: usize = 8 << 10;
 /// Runs in a row that may fail before a job is paused.
 pub const FAILURES_MAX: u32 = 5;
-/// How late a run of [`Missed::Once`] may be, in minutes, if the job does not say: six hours.
+/// How late a run of [`MissedRuns::Once`] may be, in minutes, if the job does not say: six hours.
 pub const GRACE_MINUTES: u32 = 6 * 60;
 /// Prefix of the keys of mail of jobs.
 const KEY: &str = "cron:";

@@ -1,6 +1,6 @@
 //! No processor of this architecture has kernels of its own here.
 
-use super::{Inputs, Instructions, Seen};
+use super::{HeadContext, Inputs, Instructions};
 use crate::blocks::Kind;
 
 /// There is none.
@@ -38,7 +38,7 @@ impl Arch {
         match self {}
     }
 
-    pub(super) fn attend(self, _: &[f32], _: Seen<'_>, _: &mut [&mut [f32]]) {
+    pub(super) fn attend(self, _: &[f32], _: HeadContext<'_>, _: &mut [&mut [f32]]) {
         match self {}
     }
 }

@@ -81,7 +81,7 @@ struct Rewriter<'a> {
     /// How many calls were dropped behind which call of the latest assistant message.
     ignored: Vec<(CallId, u32)>,
     notes: Notes,
-    /// [`Rewritten::sources`].
+    /// [`RewrittenRequest::sources`].
     sources: Vec<Vec<usize>>,
 }
 
