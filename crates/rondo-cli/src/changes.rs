@@ -1,7 +1,7 @@
 //! The changes that calls make to files: previewed for the question about a call, and shown after it ran.
 
 use rondo_core::redact::Secrets;
-use rondo_runtime::tools::Toolset;
+use rondo_runtime::Turn;
 use rondo_tools::{ChangeLog, DiffLine, FileChange, Workspace, preview};
 use rondo_types::{CallId, Question};
 use std::collections::VecDeque;
@@ -39,7 +39,8 @@ pub(crate) type ChangePreview = Option<Result<FileChange, String>>;
 
 impl Changes {
     /// Takes changes from the tools of a turn; what calls did is noted only if it `is_shown`.
-    pub(crate) fn watch(&self, toolset: &Toolset, secrets: &Secrets, is_shown: bool) {
+    pub(crate) fn watch(&self, turn: &Turn, is_shown: bool) {
+        let toolset = turn.toolset();
         if is_shown {
             toolset.log.enable();
         }
@@ -47,7 +48,7 @@ impl Changes {
         let _ = self.0.source.set(Source {
             workspace: Arc::clone(&toolset.workspace),
             log: toolset.log.clone(),
-            secrets: secrets.clone(),
+            secrets: turn.secrets().clone(),
         });
     }
 

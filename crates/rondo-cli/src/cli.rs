@@ -3,6 +3,7 @@
 mod answer;
 mod attach;
 mod chat;
+mod completion;
 mod config;
 mod context;
 mod fork;
@@ -41,7 +42,6 @@ pub(crate) use session::{PruneArgs, SessionArgs, SessionCommand, StoryFormat};
 pub(crate) use skills::{SkillsArgs, SkillsCommand};
 pub(crate) use users::{RoleName, UsersArgs, UsersCommand};
 
-use crate::commands::completion;
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::engine::ArgValueCandidates;

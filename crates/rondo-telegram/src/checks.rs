@@ -74,11 +74,16 @@ fn updates(webhook: &WebhookInfo) -> Vec<Finding> {
     }
     found.push(match waiting {
         0 => good("no message is waiting at Telegram".to_owned()),
-        _ => info(format!(
-            "{waiting} messages are waiting at Telegram, which keeps them for 24 hours: is the hub running (`rondo serve`)?"
-        )),
+        1 => info(waiting_at("1 message is")),
+        _ => info(waiting_at(&format!("{waiting} messages are"))),
     });
     found
+}
+
+fn waiting_at(messages: &str) -> String {
+    format!(
+        "{messages} waiting at Telegram, which keeps them for 24 hours: is the hub running (`rondo serve`)?"
+    )
 }
 
 fn unreachable(error: &ApiError) -> String {

@@ -1,7 +1,7 @@
 //! The arguments of `rondo answer`.
 
 use super::ResumeOptions;
-use crate::commands::completion;
+use super::completion;
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
 

@@ -1,7 +1,7 @@
 //! The arguments of `rondo attach`.
 
+use super::completion;
 use super::{OutputFormat, one_of};
-use crate::commands::completion;
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
 use rondo_runtime::table::help;

@@ -1,6 +1,6 @@
 //! Arguments of `rondo config` and `rondo trust`.
 
-use crate::commands::completion;
+use super::completion;
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCandidates;
 use std::path::PathBuf;

@@ -1,7 +1,7 @@
 //! Arguments of `rondo fork`.
 
+use super::completion;
 use super::{AskArgs, OutputFormat, TurnArgs, one_of};
-use crate::commands::completion;
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
 use rondo_runtime::sessions::StepPlace;

@@ -1,6 +1,6 @@
 //! Arguments of `rondo serve`, `rondo onboard`, `rondo outbox` and `rondo cron`.
 
-use crate::commands::completion;
+use super::completion;
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
 

@@ -1,6 +1,6 @@
 //! Arguments of `rondo mcp`.
 
-use crate::commands::completion;
+use super::completion;
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCandidates;
 

@@ -1,6 +1,6 @@
 //! Arguments of `rondo memory`.
 
-use crate::commands::completion;
+use super::completion;
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
 use rondo_runtime::memory::Scope;

@@ -1,7 +1,7 @@
 //! Arguments of `rondo replay` and `rondo test`.
 
+use super::completion;
 use super::{OutputFormat, one_of};
-use crate::commands::completion;
 use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
 use rondo_runtime::table::help;

@@ -1,6 +1,6 @@
 //! Arguments of `rondo session`.
 
-use crate::commands::completion;
+use super::completion;
 use clap::{Args, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
 use rondo_runtime::values::TimeSpan;

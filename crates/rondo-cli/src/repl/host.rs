@@ -229,9 +229,7 @@ impl SessionHost for LineHost {
         let Some(parts) = lock(&self.shared.parts).take() else {
             return;
         };
-        parts
-            .changes
-            .watch(turn.toolset(), turn.secrets(), parts.shows_changes);
+        parts.changes.watch(turn, parts.shows_changes);
         tell(
             &self.news,
             HostEvent::Begun(Box::new(BegunTurn {

@@ -3,6 +3,7 @@
 use crate::harness::{TestEnv, ask_args, calls, says, serve};
 use crate::person::{F2, Person};
 use crate::repl::{leave, messages, start};
+use crate::screen_sessions::with_a_session_of_another_model;
 use rondo_testkit::Server;
 use serde_json::json;
 use std::fs;
@@ -199,18 +200,8 @@ async fn a_session_that_worked_elsewhere_says_so_and_goes_on_here() {
 #[tokio::test]
 async fn a_session_that_is_resumed_asks_its_own_model() {
     let server = serve(vec![says("A pear."), says("Green.")]).await;
-    let env = TestEnv::new();
     let url = server.url("/v1");
-    env.user_config("model = \"openai/default\"\n");
-    let asked = [
-        "ask",
-        "-m",
-        "openai/own",
-        "--base-url",
-        &url,
-        "name a fruit",
-    ];
-    assert_eq!(env.run(&asked).await.code, Some(0));
+    let env = with_a_session_of_another_model(&url).await;
     let mut person = Person::start(&env, &["repl", "--base-url", &url]);
     person.prompt("agent").await;
     person.enter("/resume latest").await;

@@ -185,6 +185,15 @@ async fn continuing_the_session_of_another_directory_is_asked_about_at_both_prom
     );
 }
 
+/// Returns an environment whose model is `openai/default`, with a session of `openai/own` that asked the server once.
+pub(crate) async fn with_a_session_of_another_model(url: &str) -> TestEnv {
+    let env = TestEnv::new();
+    env.user_config("model = \"openai/default\"\n");
+    let asked = ["ask", "-m", "openai/own", "--base-url", url, "name a fruit"];
+    assert_eq!(env.run(&asked).await.code, Some(0));
+    env
+}
+
 #[tokio::test]
 async fn a_session_that_goes_on_shows_and_asks_its_own_model() {
     let server = serve(vec![
@@ -194,18 +203,8 @@ async fn a_session_that_goes_on_shows_and_asks_its_own_model() {
         says("A plum."),
     ])
     .await;
-    let env = TestEnv::new();
     let url = server.url("/v1");
-    env.user_config("model = \"openai/default\"\n");
-    let asked = [
-        "ask",
-        "-m",
-        "openai/own",
-        "--base-url",
-        &url,
-        "name a fruit",
-    ];
-    assert_eq!(env.run(&asked).await.code, Some(0));
+    let env = with_a_session_of_another_model(&url).await;
     let mut person = Person::start(&env, &["-c", "--base-url", &url]);
     person.shows("openai/own ·").await;
     person.press("which colour?\r").await;

@@ -17,13 +17,13 @@ use std::sync::Arc;
 ///
 /// ```no_run
 /// use rondo::design::python::{AgentConfig, LiveSession, ModelProvider, run_question};
-/// use rondo::python::{LiveOutput, Session, Settings, Until};
+/// use rondo::python::{LiveOutput, Session, Settings, CellLimits};
 /// use std::sync::Arc;
 ///
 /// # async fn ask(provider: ModelProvider) -> anyhow::Result<()> {
 /// let settings = Settings::from_env("/work".into()).expect("there is a `python3`");
 /// let session = Arc::new(Session::new(settings));
-/// session.run_cell("x = [1, 2]", LiveOutput::discard(), Until::default()).await?;
+/// session.run_cell("x = [1, 2]", LiveOutput::discard(), CellLimits::default()).await?;
 /// let live = LiveSession::new(session);
 /// let answer = run_question(&provider, &live, "What is x?", &AgentConfig::default()).await?;
 /// # let _ = answer;

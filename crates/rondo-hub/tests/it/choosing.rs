@@ -57,7 +57,10 @@ async fn what_was_said_in_a_chat_is_summed_up_by_a_command() {
     let hub = world.start();
     world.messenger.say("ann", "/compact");
     let told = world.messenger.until("ann", 1).await.remove(0).text;
-    assert_eq!(told, "There is nothing to sum up yet: nothing was said.");
+    assert_eq!(
+        told,
+        "There is nothing to sum up yet: the conversation is empty."
+    );
     world.messenger.say("ann", "What is 2 + 2?");
     world.messenger.until("ann", 2).await;
     world.messenger.say("ann", "/compact the sums");

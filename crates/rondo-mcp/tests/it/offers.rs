@@ -285,7 +285,7 @@ async fn a_rug_that_is_pulled_where_nobody_is_sets_that_tool_aside_with_a_note()
         panic!("{notes:?}")
     };
     assert!(
-        note.starts_with("the tool `t` of the server `s` is set aside because it changed"),
+        note.starts_with("the tool `t` of the server `s` is set aside: it changed, and no user"),
         "{note}"
     );
 }

@@ -19,7 +19,11 @@ async fn a_bot_that_works_is_said_to_and_no_update_is_taken() {
     let found = check(&api).await;
     let said = said(&found);
     assert!(found.iter().all(|it| it.is_good != Some(false)), "{said}");
-    for part in ["@rondo_test_bot", "1 messages wait", "privacy mode is on"] {
+    for part in [
+        "@rondo_test_bot",
+        "1 message is waiting",
+        "privacy mode is on",
+    ] {
         assert!(said.contains(part), "{said}");
     }
     assert_eq!(server.unconfirmed(), 1);

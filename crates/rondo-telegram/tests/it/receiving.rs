@@ -194,7 +194,7 @@ async fn a_message_that_has_no_place_in_its_chat_is_answered_with_that() {
     hub.refuse("7", vec![InboxError::Full]);
     server.say(Place::Private(7), 7, "one");
     let seen = server.shown(7, 1).await;
-    assert!(seen[0].text.contains("not taken"), "{}", seen[0].text);
+    assert!(seen[0].text.contains("not accepted"), "{}", seen[0].text);
     server.until(|it| it.unconfirmed() == 0).await;
     running.stopped().await;
 }

@@ -180,9 +180,7 @@ impl SessionHost for AskHost {
             return;
         };
         let shows_changes = self.output.stderr_terminal;
-        parts
-            .changes
-            .watch(turn.toolset(), turn.secrets(), shows_changes);
+        parts.changes.watch(turn, shows_changes);
         let brake = parts.brake.get_or_init(|| Brake::new(handle.clone()));
         tell(
             &self.news,

@@ -7,13 +7,10 @@ mod round;
 mod row;
 
 use super::ByteKernel;
-use super::numbers::{Numbers, SingleRow};
+use super::numbers::{Numbers, SingleRow, in_fours};
 use crate::blocks::Kind;
 use crate::kernels::portable;
 use std::arch::is_x86_feature_detected;
-
-/// Rows of numbers that meet unpacked weights together, where there are few.
-const ROWS: usize = 4;
 
 /// A processor that has the instructions: holding this value shows that they may be used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,17 +46,12 @@ impl Avx2 {
         // SAFETY: `detect` has found the instructions.
         unsafe {
             match (numbers, kind) {
-                (Numbers::Singles(rows), _) => {
-                    let (rows, last_rows) = rows.as_chunks::<ROWS>();
-                    let (outs, last_outs) = outs.split_at_mut(rows.len() * ROWS);
-                    for (rows, outs) in rows.iter().zip(outs.as_chunks_mut().0) {
-                        few(kind, bytes, rows, outs);
-                    }
-                    let last_outs = last_outs.as_chunks_mut().0;
-                    for (row, out) in last_rows.as_chunks::<1>().0.iter().zip(last_outs) {
-                        few(kind, bytes, row, out);
-                    }
-                }
+                (Numbers::Singles(rows), _) => in_fours(
+                    rows,
+                    outs,
+                    |rows, outs| few(kind, bytes, rows, outs),
+                    |row, out| few(kind, bytes, row, out),
+                ),
                 (Numbers::Batch(batch), ByteKernel::Q4K) => panel::q4k(bytes, batch, outs),
                 (Numbers::Batch(batch), ByteKernel::Q6K) => panel::q6k(bytes, batch, outs),
             }

@@ -125,6 +125,23 @@ impl Numbers {
     }
 }
 
+/// Hands rows and their products on, four at a time and then each by itself.
+pub(super) fn in_fours(
+    rows: &[SingleRow],
+    outs: &mut [&mut [f32]],
+    mut four: impl FnMut(&[SingleRow; 4], &mut [&mut [f32]; 4]),
+    mut one: impl FnMut(&[SingleRow; 1], &mut [&mut [f32]; 1]),
+) {
+    let (fours, rest) = rows.as_chunks();
+    let (outs, last_outs) = outs.split_at_mut(fours.len() * 4);
+    for (rows, outs) in fours.iter().zip(outs.as_chunks_mut().0) {
+        four(rows, outs);
+    }
+    for (row, out) in rest.as_chunks().0.iter().zip(last_outs.as_chunks_mut().0) {
+        one(row, out);
+    }
+}
+
 impl Batch {
     /// Returns the bytes of all rows and what is known of them, one place after another.
     pub(super) fn columns(&self) -> impl ExactSizeIterator<Item = (&[[i32; 4]], &[Marks])> {
