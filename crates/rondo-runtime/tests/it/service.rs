@@ -274,8 +274,8 @@ async fn written(session: &SessionHandle, listener: &mut Subscription) -> Vec<Up
     let message = Message::user("Write.");
     session.submit(message, Delivery::Queue).await.unwrap();
     let told = until(listener, is_parked).await;
-    let question = &session.questions().await.unwrap()[0];
-    session.answer(approve(question)).await.unwrap();
+    let question = session.questions().await.unwrap().remove(0);
+    session.answer(approve(&question)).await.unwrap();
     told
 }
 
