@@ -15,7 +15,7 @@ use rusqlite::{Connection, OptionalExtension as _};
 use serde::{Deserialize, Serialize};
 
 /// The version of the snapshots that this program writes and reads; it changes whenever [`History`]
-/// or [`Ends`] does.
+/// or [`EndedCalls`] does.
 const SNAPSHOT_VERSION: u32 = 6;
 /// Records behind the newest snapshot at which another is made.
 const SNAPSHOT_AFTER: u64 = 1000;

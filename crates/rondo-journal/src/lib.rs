@@ -7,7 +7,7 @@
 //! - [`Store`]: the file; lists, forks, exports, imports, checks and removes sessions. It implements
 //!   [`Storage`](rondo_core::storage::Storage), the port that hosts use, with their mailbox, outbox, notes and budgets.
 //! - [`OwnedSession`]: one session that this process may append to.
-//! - [`Exported`](rondo_core::storage::Exported): an exported session, read without a store.
+//! - [`ExportedSession`](rondo_core::storage::ExportedSession): an exported session, read without a store.
 //! - [`Entry`]: one record as it is kept, with its place in the hash chain.
 //!
 //! # What is promised
