@@ -17,9 +17,9 @@ const SHORT: usize = 1;
 const GUESS_BYTES: usize = 64;
 /// Bytes that a reply may have instead of what separates two quoted words.
 const SEPARATOR_BYTES_MAX: usize = 8;
-/// The tokens without a guess after the second failure in a row, and the most; each further failure doubles them.
+/// The tokens without a guess after the second failure in a row; each further failure doubles them, at most so often.
 const PAUSE: usize = 2;
-const PAUSE_MAX: usize = 64;
+const DOUBLINGS_MAX: u32 = 5;
 
 /// The context as text, and how a reply quotes it.
 #[derive(Debug, Default)]
@@ -76,12 +76,10 @@ impl Drafts {
             return;
         }
         self.failures += 1;
-        let doublings = self.failures.saturating_sub(2).min(u64::BITS);
         self.pause = match self.failures {
             1 => 0,
-            _ => PAUSE.saturating_mul(1_usize.checked_shl(doublings).unwrap_or(PAUSE_MAX)),
+            failures => PAUSE << (failures - 2).min(DOUBLINGS_MAX),
         };
-        self.pause = self.pause.min(PAUSE_MAX);
     }
 
     /// Guesses at most `max` tokens that the reply goes on with.
@@ -92,13 +90,7 @@ impl Drafts {
         }
         let bytes = self.next_bytes();
         let is_cut = bytes.len() >= GUESS_BYTES;
-        let text = match std::str::from_utf8(&bytes) {
-            Ok(text) => text,
-            Err(error) => bytes
-                .get(..error.valid_up_to())
-                .and_then(|valid| std::str::from_utf8(valid).ok())
-                .unwrap_or_default(),
-        };
+        let text = bytes.utf8_chunks().next().map_or("", |it| it.valid());
         let mut tokens = vocabulary.encode(text).unwrap_or_default();
         if is_cut {
             // More of its word would make it another one.
